@@ -1,0 +1,103 @@
+/*
+ * The admin API: its listener, its requests, and the table of operations that the node gives it.
+ *
+ * Requests are parsed, validated and planned here; what exists and what becomes durable is behind
+ * struct admin_ops, so that this unit knows neither store, gossip nor data plane.
+ * Thread: the control thread's loop. Nothing blocks.
+ */
+#ifndef SKEIN_ADMIN_SERVER_ADMIN_H
+#define SKEIN_ADMIN_SERVER_ADMIN_H
+
+#include "node/base/addr.h"
+#include "node/base/buf.h"
+#include "node/base/errors.h"
+#include "proto/object.h"
+
+#include <uv.h>
+
+struct admin;
+
+/* One object to write or delete, as planned. */
+struct admin_change {
+    const struct kind *kind;
+    const char *id;                  /* "name" or "namespace/name"; borrowed for the call */
+    const ProtobufCMessage *message; /* NULL deletes; status and server-set metadata are ignored */
+};
+
+/* rc: RC_OK durable (and, when asked, on every live node); RC_NO_SPACE; RC_IO; RC_TIMEOUT: durable
+ * here, but a live node did not confirm in time (text says which). */
+typedef void (*admin_done)(void *arg, int rc, uint64_t revision, const char *text);
+
+struct admin_member {
+    char id[20]; /* 16 hex digits */
+    char name[64];
+    char address[ADDR_TEXT_MAX];
+    char version[32];
+    const char *state; /* "alive", "suspect", "dead", "left" */
+    bool is_self;
+    bool ready;
+    uint64_t revision;       /* configuration revision it has */
+    uint64_t lag;            /* writes it misses against the highest revision known; 0: in step */
+    bool in_step;            /* its frontier equals ours */
+    int64_t clock_offset_ms; /* its clock minus ours */
+    bool clock_flagged;      /* above the limit */
+    uint32_t rtt_us;
+    uint64_t heard_ms_ago; /* UINT64_MAX: never */
+};
+
+struct admin_ops {
+    /* NULL when there is none. Valid until control returns to the loop. status is up to date. */
+    const struct object *(*find)(void *ctx, const struct kind *kind, const char *id);
+
+    /* In ascending order of id; stop when visit returns false. */
+    void (*each)(void *ctx, const struct kind *kind,
+                 bool (*visit)(void *arg, const struct object *object), void *arg);
+
+    /*
+     * Write all or nothing; done is called later, exactly once, never from within.
+     * RC_BUSY: a key has a write in progress; plan again when settled calls back.
+     * RC_CLOCK, RC_TOO_BIG, RC_INVALID: err says why; done is not called.
+     */
+    int (*commit)(void *ctx, const struct admin_change *changes, size_t count, bool wait_all,
+                  admin_done done, void *arg, struct err_info *err);
+
+    /* Call back once after the next write ended (at once through the loop when none is pending). */
+    void (*settled)(void *ctx, void (*callback)(void *arg), void *arg);
+
+    /* Self first. Fills at most cap, returns how many there are. */
+    size_t (*members)(void *ctx, struct admin_member *ret_members, size_t cap);
+
+    /* False: reason (one line) says what is missing. */
+    bool (*ready)(void *ctx, char *reason, size_t size);
+
+    uint64_t (*revision)(void *ctx);
+    const char *(*node_name)(void *ctx);
+    void (*metrics)(void *ctx, struct buf *out); /* appends Prometheus text */
+};
+
+struct admin_config {
+    const char *unix_path;     /* NULL or "": none */
+    const struct addr *listen; /* NULL: none; must be loopback until TLS and tokens exist */
+    size_t body_bytes_max;     /* 0: 8 MiB; above it 413 */
+};
+
+/* RC_BUSY: socket or port in use (text names it; a stale unix socket is replaced). ops is borrowed.
+ */
+MUST_CHECK int admin_start(uv_loop_t *loop, const struct admin_config *config,
+                           const struct admin_ops *ops, void *ctx, struct admin **ret_admin,
+                           struct err_info *err);
+
+/* The TCP address in use (for port 0); unset when there is none. */
+void admin_listen_addr(const struct admin *admin, struct addr *ret_addr);
+
+/* An object changed or went (deleted: object is its last form): feeds /v1/watch. */
+void admin_notify(struct admin *admin, const struct object *object, bool deleted,
+                  uint64_t revision);
+
+/* Close listeners and connections; closed is called when nothing is left on the loop. */
+void admin_stop(struct admin *admin, void (*closed)(void *arg), void *arg);
+
+/* Prometheus text of the API's own counters, appended. */
+void admin_metrics(const struct admin *admin, struct buf *out);
+
+#endif

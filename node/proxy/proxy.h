@@ -1,0 +1,153 @@
+/*
+ * The data plane as the control thread sees it.
+ *
+ * node/app compiles objects into the plain structures below; workers see a change at their next
+ * request. An endpoint change costs O(endpoints of that backend), a host change O(rules of that
+ * host), never more, and no connection is touched whose route still exists.
+ *
+ * Thread: every function is for the control thread, between proxy_start and proxy_free, unless it
+ * says otherwise. Workers are threads of this unit. All strings are copied.
+ */
+#ifndef SKEIN_NODE_PROXY_PROXY_H
+#define SKEIN_NODE_PROXY_PROXY_H
+
+#include "node/base/addr.h"
+#include "node/base/buf.h"
+#include "node/base/errors.h"
+
+enum {
+    PROXY_WORKERS_MAX = 64,
+    PROXY_RULES_MAX = 4096,     /* per host */
+    PROXY_TARGETS_MAX = 32,     /* backends of one rule */
+    PROXY_ENDPOINTS_MAX = 4096, /* per backend */
+    PROXY_WEIGHT_MAX = 256,
+};
+
+struct proxy;
+struct backend;
+
+/* Milliseconds; 0 means "the default of proxy_defaults". */
+struct proxy_timeouts {
+    uint32_t connect_ms;       /* one connect attempt */
+    uint32_t client_ms;        /* no progress on the client's side */
+    uint32_t server_ms;        /* no progress on the endpoint's side */
+    uint32_t tunnel_ms;        /* no traffic either way after an upgrade */
+    uint32_t client_header_ms; /* whole request head, from its first byte or the accept */
+    uint32_t keepalive_ms;     /* idle client connection between requests */
+};
+
+enum forwarded_policy {
+    FORWARDED_APPEND = 0,
+    FORWARDED_REPLACE,
+    FORWARDED_IF_NONE,
+    FORWARDED_NEVER,
+};
+
+enum dot_segments {
+    DOT_SEGMENTS_REFUSE = 0, /* 400 */
+    DOT_SEGMENTS_REMOVE,
+    DOT_SEGMENTS_KEEP,
+};
+
+/* Cluster-wide defaults, as Settings gives them. All fields set. */
+struct proxy_defaults {
+    struct proxy_timeouts timeouts; /* 5 s, 30 s, 30 s, 1 h, 10 s, 300 s unless configured */
+    enum forwarded_policy forwarded;
+    enum dot_segments dot_segments;
+    uint32_t header_bytes_max;      /* 32768 */
+    uint32_t header_count_max;      /* 128 */
+    uint32_t uri_bytes_max;         /* 8192: above it 414 */
+    uint64_t body_bytes_max;        /* 0: unlimited; above it 413 */
+    uint32_t retries_max;           /* further endpoints tried after a failed connect: 2 */
+    uint32_t idle_per_endpoint_max; /* pooled upstream connections per worker and endpoint: 64 */
+};
+
+struct proxy_config {
+    const struct addr *http; /* listening addresses */
+    size_t http_count;
+    uint32_t workers;         /* 0: one per CPU */
+    uint64_t connections_max; /* of the node; 0: from the file limit */
+    const char *node_name;    /* for Via-like and log fields */
+    const char *access_log;   /* "off", "stdout" or a path */
+    struct proxy_defaults defaults;
+};
+
+enum path_type {
+    PATH_PREFIX = 0, /* by whole segments: /a covers /a and /a/x, not /ab; "" and "/" cover all */
+    PATH_EXACT,
+};
+
+struct proxy_target {
+    struct backend *backend; /* the rule takes a reference of its own */
+    uint32_t weight;         /* 0..PROXY_WEIGHT_MAX */
+};
+
+/* One route as its host serves it. Precedence: exact, then longest prefix, then position. */
+struct proxy_rule {
+    const char *route; /* "namespace/name", for metrics and logs */
+    const char *path;  /* canonical: unreserved escapes decoded, no dot segments */
+    enum path_type path_type;
+    const struct proxy_target *targets;
+    size_t target_count;
+    struct proxy_timeouts timeouts;
+    bool forwarded_set; /* else the default policy */
+    enum forwarded_policy forwarded;
+};
+
+enum balance {
+    BALANCE_RANDOM = 0, /* two weighted draws, the less loaded wins */
+    BALANCE_LEAST_CONN,
+    BALANCE_ROUND_ROBIN,
+};
+
+struct proxy_endpoint {
+    struct addr addr;
+    uint32_t weight; /* 0: gets nothing */
+    bool draining;   /* no new requests; what it has completes */
+};
+
+/* Open listeners, start workers. Every failure leaves nothing behind; a port in use is RC_BUSY and
+ * the text names the address. */
+MUST_CHECK int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy,
+                           struct err_info *err);
+
+/* The address that listener idx got (for port 0). */
+void proxy_listen_addr(const struct proxy *proxy, size_t idx, struct addr *ret_addr);
+
+/* New defaults for requests that start after it. */
+void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults);
+
+/* A backend with no endpoints (every request to it is answered 503 until it has some). The caller
+ * owns one reference. */
+struct backend *backend_new(struct proxy *proxy, const char *name);
+void backend_unref(struct proxy *proxy, struct backend *backend); /* NULL is accepted */
+
+/* Replace policy and endpoints. Live state of an endpoint whose address stays is kept. RC_TOO_BIG.
+ */
+MUST_CHECK int backend_set(struct proxy *proxy, struct backend *backend, enum balance balance,
+                           const struct proxy_endpoint *endpoints, size_t count,
+                           struct err_info *err);
+
+/* Replace all rules of a host; count 0 removes the host. host is canonical: lower-case, no port, no
+ * trailing dot, "*.example.com" for one label. RC_INVALID, RC_TOO_BIG: nothing changed. */
+MUST_CHECK int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
+                              size_t count, struct err_info *err);
+
+/* Stop accepting, answer what is in flight with "Connection: close", close idle connections. Watch
+ * proxy_connections fall to 0, then proxy_free. */
+void proxy_drain(struct proxy *proxy);
+
+/* Client connections still open on all workers. Any thread. */
+uint64_t proxy_connections(const struct proxy *proxy);
+
+/* Stop workers (what is still open is closed) and free everything. NULL is accepted. */
+void proxy_free(struct proxy *proxy);
+
+/* Reclaim what no worker can see any more; call about once a second, and it is called by the
+ * setters. */
+void proxy_reclaim(struct proxy *proxy);
+
+/* Prometheus text of all counters, appended. Labels come from configured objects only. */
+void proxy_metrics(const struct proxy *proxy, struct buf *out);
+
+#endif
