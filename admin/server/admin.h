@@ -54,6 +54,13 @@ struct admin_ops {
                  bool (*visit)(void *arg, const struct object *object), void *arg);
 
     /*
+     * As each, from the first id that is not below `from` on. NULL is accepted (each is used and
+     * what comes before is skipped), but costs O(objects) per page and per Backend shown.
+     */
+    void (*each_from)(void *ctx, const struct kind *kind, const char *from,
+                      bool (*visit)(void *arg, const struct object *object), void *arg);
+
+    /*
      * Write all or nothing; done is called later, exactly once, never from within.
      * RC_BUSY: a key has a write in progress; plan again when settled calls back.
      * RC_CLOCK, RC_TOO_BIG, RC_INVALID: err says why; done is not called.
