@@ -61,7 +61,8 @@ struct gossip_member {
 
 /* What must reach the disk in one transaction. */
 struct gossip_batch {
-    const struct row *const *rows; /* insert, or replace when the stamp is larger */
+    const struct row *const *rows; /* insert, or replace unless the stamp is smaller (an equal one
+                                    * may bring a longer vector) */
     size_t row_count;
     const struct dot *frontier; /* origin and its new exact seq */
     size_t frontier_count;

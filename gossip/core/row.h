@@ -10,8 +10,10 @@
 #define SKEIN_GOSSIP_CORE_ROW_H
 
 #include "node/base/defs.h"
+#include "node/base/errors.h"
 
 enum {
+    ROW_STAMP_LEN = 32,             /* bytes of a stamp */
     ROW_ID_MAX = 420,               /* bytes of an id: namespace/backend/address:port */
     ROW_VALUE_MAX = 256 * 1024,     /* bytes of a value */
     ROW_VECTOR_MAX = 64,            /* writers remembered per key */
@@ -54,5 +56,28 @@ static inline uint64_t hlc_wall_ms(uint64_t hlc)
 {
     return hlc >> 16;
 }
+
+static inline bool row_is_live(const struct row *row)
+{
+    return (row->flags & ROW_TOMBSTONE) == 0;
+}
+
+/*
+ * The stamp as bytes whose memcmp order is the order of versions: big-endian hlc | node |
+ * generation (8 bytes) | value hash. Of two rows with one key the larger stamp wins; equal stamps
+ * are one version. Pure, any thread.
+ */
+void row_stamp(const struct row *row, uint8_t out[ROW_STAMP_LEN]);
+
+/* <0, 0, >0: the order of the stamps, without making them. */
+int row_compare(const struct row *a, const struct row *b);
+
+int origin_compare(struct origin a, struct origin b);
+
+/* Lengths, counts and pointers are in range, the vector names the dot. RC_INVALID with a text. */
+MUST_CHECK int row_check(const struct row *row, struct err_info *err);
+
+/* A deep copy in one block of memory (mem_free); `vector`, when given, replaces the row's own. */
+struct row *row_copy(const struct row *row, const struct dot *vector, size_t vector_len);
 
 #endif
