@@ -1,0 +1,24 @@
+/*
+ * From the fields of objects to the plain structures of the data plane. Pure.
+ */
+#ifndef SKEIN_NODE_APP_COMPILE_H
+#define SKEIN_NODE_APP_COMPILE_H
+
+#include "node/proxy/proxy.h"
+#include "proto/object.h"
+
+/* The built-in defaults, over which Settings lays its own. */
+struct proxy_defaults compile_defaults(const Skein__SettingsSpec *spec);
+
+/* Fields that are unset become 0 ("the default"). timeouts may be NULL. */
+struct proxy_timeouts compile_timeouts(const Skein__Timeouts *timeouts);
+
+/* 0..PROXY_WEIGHT_MAX; 100 when unset. */
+uint32_t compile_weight(protobuf_c_boolean has_weight, uint32_t weight);
+
+enum forwarded_policy compile_forwarded(Skein__ForwardedPolicy policy);
+
+/* The policy of a backend; Random when it asks for one that this version does not have. */
+enum balance compile_balance(const Skein__BackendSpec *spec);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * What the parts count, one after the other, as Prometheus text.
+ */
+#include "node/app/node.h"
+
+#include <inttypes.h>
+
+static void gauge(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+    (void)buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %" PRIu64 "\n", name, help, name, name,
+                     value);
+}
+
+static void counter(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+    (void)buf_printf(out, "# HELP %s %s\n# TYPE %s counter\n%s %" PRIu64 "\n", name, help, name,
+                     name, value);
+}
+
+static void metrics_objects(const struct node *node, struct buf *out)
+{
+    (void)buf_puts(out, "# HELP skein_objects Objects by kind.\n# TYPE skein_objects gauge\n");
+    for (const struct kind *kind = kinds; kind->name != NULL; kind++) {
+        (void)buf_printf(out, "skein_objects{kind=\"%s\"} %zu\n", kind->name,
+                         objects_count(node->objects, kind));
+    }
+    counter(out, "skein_objects_damaged_total", "Replicated objects that could not be read.",
+            objects_damaged(node->objects));
+}
+
+static void metrics_store(const struct node *node, struct buf *out)
+{
+    if (node->writer == NULL) {
+        return;
+    }
+    struct store_stats stats;
+    store_writer_stats(node->writer, &stats);
+    counter(out, "skein_store_commits_total", "Durable transactions.", stats.commits);
+    counter(out, "skein_store_batches_total", "Batches handled, failed ones included.", stats.jobs);
+    counter(out, "skein_store_failed_total", "Batches that did not reach the disk.", stats.failed);
+    gauge(out, "skein_store_batches_per_commit_max", "Most batches in one transaction.",
+          stats.batch_max);
+    gauge(out, "skein_store_commit_microseconds", "Duration of the last transaction.",
+          stats.commit_us);
+    gauge(out, "skein_store_queue", "Batches waiting or being written.", stats.queue_jobs);
+    gauge(out, "skein_store_queue_bytes", "The same in bytes.", stats.queue_bytes);
+    gauge(out, "skein_store_frontier_held", "1: replicated rows were lost by a failing disk.",
+          stats.frontier_held);
+}
+
+static void metrics_cluster(const struct node *node, struct buf *out)
+{
+    static const char *const states[] = {"alive", "suspect", "dead", "left"};
+    const struct gossip *core = gossip_net_core(node->net);
+    uint64_t counts[ARRAY_LEN(states)] = {0};
+    for (size_t i = 0; i < gossip_member_count(core); i++) {
+        size_t state = gossip_member_at(core, i)->state;
+        counts[MIN(state, ARRAY_LEN(counts) - 1)]++;
+    }
+    (void)buf_puts(out, "# HELP skein_members Members by state.\n# TYPE skein_members gauge\n");
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        (void)buf_printf(out, "skein_members{state=\"%s\"} %" PRIu64 "\n", states[i], counts[i]);
+    }
+    gauge(out, "skein_revision", "Writes of the cluster that this node has.",
+          gossip_revision(core));
+    (void)buf_printf(out,
+                     "# HELP skein_clock_offset_seconds Own clock minus the median of the peers'.\n"
+                     "# TYPE skein_clock_offset_seconds gauge\nskein_clock_offset_seconds %.3f\n",
+                     (double)gossip_clock_offset_ms(core) / 1000.0);
+}
+
+void node_metrics(struct node *node, struct buf *out)
+{
+    char reason[256];
+    (void)buf_printf(out,
+                     "# HELP skein_build_info Version.\n# TYPE skein_build_info gauge\n"
+                     "skein_build_info{version=\"%s\"} 1\n",
+                     SKEIN_VERSION);
+    gauge(out, "skein_ready", "1 when this node should get traffic.",
+          node_is_ready(node, reason, sizeof(reason)));
+    metrics_objects(node, out);
+    metrics_store(node, out);
+    metrics_cluster(node, out);
+    gossip_net_metrics(node->net, out);
+    if (node->proxy != NULL) {
+        proxy_metrics(node->proxy, out);
+    }
+    if (node->admin != NULL) {
+        admin_metrics(node->admin, out);
+    }
+}

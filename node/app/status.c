@@ -1,0 +1,97 @@
+/*
+ * One function per kind, from the views of the routing index.
+ */
+#include "node/app/status.h"
+
+#include "node/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *no_tls_warning =
+    "plain HTTP only: this route asks for TLS, which this version does not terminate, and does not "
+    "set tls.insecure to Allow, so requests for it are answered 503";
+
+static Skein__RouteStatus *route_status(const struct routing *routing, const struct object *object)
+{
+    Skein__RouteStatus *status = mem_new(sizeof(*status));
+    skein__route_status__init(status);
+    status->has_admitted = true;
+    status->has_reason = true;
+    struct routing_route_view view;
+    if (!routing_route_view(routing, object->id, &view)) {
+        status->reason = SKEIN__ROUTE_STATUS__REASON__Invalid;
+        status->message = mem_strdup("spec.host is not valid on this node's version");
+        return status;
+    }
+    status->admitted = view.admitted;
+    status->reason = SKEIN__ROUTE_STATUS__REASON__Admitted;
+    if (!view.admitted) {
+        status->reason = SKEIN__ROUTE_STATUS__REASON__HostAlreadyClaimed;
+        status->claimed_by = mem_strdup(view.claimed_by);
+        status->message =
+            mem_printf("the older route %s has this host and path; this one serves when "
+                       "that one goes",
+                       view.claimed_by);
+    }
+    const Skein__RouteSpec *spec = (const Skein__RouteSpec *)object->message->spec;
+    status->missing_backends = mem_array(view.target_count, sizeof(char *));
+    for (size_t i = 0; i < view.target_count; i++) {
+        if (view.missing[i]) {
+            status->missing_backends[status->n_missing_backends++] =
+                mem_strdup(spec->to[i]->backend);
+        }
+    }
+    if (!view.plain) {
+        status->warnings = mem_array(1, sizeof(char *));
+        status->warnings[status->n_warnings++] = mem_strdup(no_tls_warning);
+    }
+    return status;
+}
+
+static Skein__BackendStatus *backend_status(const struct routing *routing,
+                                            const struct object *object)
+{
+    Skein__BackendStatus *status = mem_new(sizeof(*status));
+    skein__backend_status__init(status);
+    struct routing_pool_view view;
+    if (routing_pool_view(routing, object->id, &view)) {
+        status->has_endpoints = status->has_ready = true;
+        status->has_draining = status->has_routes = true;
+        status->endpoints = (uint32_t)view.endpoints;
+        status->ready = (uint32_t)view.ready;
+        status->draining = (uint32_t)view.draining;
+        status->routes = (uint32_t)view.routes;
+    }
+    return status;
+}
+
+static Skein__EndpointStatus *endpoint_status(const struct routing *routing,
+                                              const struct object *object)
+{
+    const Skein__EndpointSpec *spec = (const Skein__EndpointSpec *)object->message->spec;
+    Skein__EndpointStatus *status = mem_new(sizeof(*status));
+    skein__endpoint_status__init(status);
+    char id[OBJECT_ID_MAX + 1];
+    (void)snprintf(id, sizeof(id), "%s/%s", object->message->metadata->namespace_,
+                   spec != NULL && spec->backend != NULL ? spec->backend : "");
+    struct routing_pool_view view;
+    status->has_backend_missing = true;
+    status->backend_missing = !routing_pool_view(routing, id, &view) || !view.exists;
+    return status;
+}
+
+void status_fill(const struct routing *routing, const struct object *object)
+{
+    struct object_message *message = object->message;
+    message_free(message->status);
+    message->status = NULL;
+    const ProtobufCMessageDescriptor *descriptor = object->kind->descriptor;
+    if (descriptor == &skein__route__descriptor) {
+        message->status = (ProtobufCMessage *)route_status(routing, object);
+    } else if (descriptor == &skein__backend__descriptor) {
+        message->status = (ProtobufCMessage *)backend_status(routing, object);
+    } else if (descriptor == &skein__endpoint__descriptor) {
+        message->status = (ProtobufCMessage *)endpoint_status(routing, object);
+    }
+}
