@@ -54,7 +54,7 @@ void mailbox_open(struct mailbox *box, uv_loop_t *loop, size_t count_max,
  * RC_FULL    count_max are waiting; the mail stays the caller's
  * RC_CLOSED  mailbox_close was called; the mail stays the caller's
  *
- * The storage of box must outlive the last call: end or join the senders before on_closed frees it.
+ * Legal as long as the storage of box lives: end or join the senders before freeing it.
  */
 MUST_CHECK int mailbox_post_mt(struct mailbox *box, struct mail *mail);
 
