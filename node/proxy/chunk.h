@@ -1,0 +1,60 @@
+/*
+ * Byte chunks in four sizes, recycled per worker, and queues of them.
+ *
+ * Nothing is held while nothing waits: a chunk is taken when bytes cannot go on at once and
+ * returned when they have. Under AddressSanitizer chunks are never recycled, so stale use is seen.
+ * Thread: the owner's.
+ */
+#ifndef SKEIN_NODE_PROXY_CHUNK_H
+#define SKEIN_NODE_PROXY_CHUNK_H
+
+#include "node/base/defs.h"
+
+enum chunk_class {
+    CHUNK_1K = 0,
+    CHUNK_4K,
+    CHUNK_16K,
+    CHUNK_64K,
+    CHUNK_CLASSES,
+};
+
+struct chunk {
+    struct chunk *next;
+    uint32_t size;  /* of bytes[] */
+    uint32_t start; /* first byte in use */
+    uint32_t end;   /* behind the last */
+    uint32_t klass;
+    char bytes[];
+};
+
+struct chunk_pool {
+    struct chunk *free[CHUNK_CLASSES];
+    uint32_t free_count[CHUNK_CLASSES];
+    size_t held_bytes; /* taken and not returned */
+};
+
+void chunk_pool_deinit(struct chunk_pool *pool);
+
+/* A chunk with room for at least len bytes (at most 64 KiB minus the header). */
+struct chunk *chunk_take(struct chunk_pool *pool, size_t len);
+void chunk_put(struct chunk_pool *pool, struct chunk *chunk);
+
+/* A first-in first-out run of bytes. Zeroed is empty. */
+struct chunkq {
+    struct chunk *head;
+    struct chunk *tail;
+    size_t len; /* bytes */
+};
+
+void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes, size_t len);
+
+/* Take the first chunk out, to be returned by chunk_put; NULL when empty. */
+struct chunk *chunkq_shift(struct chunkq *queue);
+void chunkq_clear(struct chunk_pool *pool, struct chunkq *queue);
+
+/* All bytes as one run; the queue keeps them. Copies into a single chunk when there are several.
+ * At most 64 KiB. */
+char *chunkq_flat(struct chunk_pool *pool, struct chunkq *queue);
+void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len);
+
+#endif

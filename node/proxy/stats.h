@@ -1,0 +1,118 @@
+/*
+ * Counters of the data plane: one block per worker, written by that worker, summed by the reader.
+ *
+ * STAT_TABLE is the one list of names; a row gives the enum value, the Prometheus name, its label
+ * and its help text. Rows of one metric stand together.
+ */
+#ifndef SKEIN_NODE_PROXY_STATS_H
+#define SKEIN_NODE_PROXY_STATS_H
+
+#include "node/base/buf.h"
+#include "node/proxy/shared.h"
+
+/* X(enum, metric, labels, help) */
+#define STAT_TABLE(X)                                                                              \
+    X(STAT_CLIENT_ACCEPTED, "skein_client_connections_total", "", "Client connections accepted")   \
+    X(STAT_CLIENT_REFUSED, "skein_client_connections_refused_total", "",                           \
+      "Accepting paused because a connection or file limit was reached")                           \
+    X(STAT_CLIENT_ABORTED, "skein_client_aborts_total", "",                                        \
+      "Exchanges ended because the client went away")                                              \
+    X(STAT_REQUESTS, "skein_requests_total", "", "Requests whose head was read")                   \
+    X(STAT_TUNNELS, "skein_tunnels_total", "", "Connections upgraded to another protocol")         \
+    X(STAT_UPSTREAM_OPENED, "skein_upstream_connections_total", "",                                \
+      "Connections opened to endpoints")                                                           \
+    X(STAT_UPSTREAM_REUSED, "skein_upstream_reused_total", "",                                     \
+      "Requests sent on a pooled connection")                                                      \
+    X(STAT_UPSTREAM_STALE, "skein_upstream_stale_total", "",                                       \
+      "Pooled connections found dead when they were used")                                         \
+    X(STAT_CONNECT_FAILED, "skein_upstream_connect_failures_total", "reason=\"refused\"",          \
+      "Failed connects to endpoints")                                                              \
+    X(STAT_CONNECT_TIMEOUT, "skein_upstream_connect_failures_total", "reason=\"timeout\"", "")     \
+    X(STAT_RETRIES, "skein_retries_total", "", "Requests sent to another endpoint or once more")   \
+    X(STAT_RESPONSE_CUT, "skein_responses_cut_total", "",                                          \
+      "Responses that ended early, shown to the client by closing")
+
+enum stat {
+#define X(name, metric, labels, help) name,
+    STAT_TABLE(X)
+#undef X
+        STAT_COUNT
+};
+
+/* Why Skein itself answered; X(enum, status, label, text for people) */
+#define REASON_TABLE(X)                                                                            \
+    X(REASON_NONE, 0, "none", "")                                                                  \
+    X(REASON_BAD_REQUEST, 400, "bad_request", "The request is malformed")                          \
+    X(REASON_BAD_PATH, 400, "bad_path", "The request target is not acceptable")                    \
+    X(REASON_BAD_HOST, 400, "bad_host", "The Host header is missing or malformed")                 \
+    X(REASON_BAD_FRAMING, 400, "bad_framing", "The message framing is ambiguous or malformed")     \
+    X(REASON_NO_ROUTE, 404, "no_route", "No route matches this host and path")                     \
+    X(REASON_CONNECT_METHOD, 405, "connect_method", "CONNECT is not offered")                      \
+    X(REASON_CLIENT_TIMEOUT, 408, "client_timeout", "The request did not arrive in time")          \
+    X(REASON_BODY_TOO_BIG, 413, "body_too_big", "The request body is above the limit")             \
+    X(REASON_URI_TOO_LONG, 414, "uri_too_long", "The request target is above the limit")           \
+    X(REASON_EXPECTATION, 417, "expectation", "This expectation is not known")                     \
+    X(REASON_HEADERS_TOO_BIG, 431, "headers_too_big", "The request headers are above the limit")   \
+    X(REASON_NOT_IMPLEMENTED, 501, "not_implemented", "This transfer coding is not known")         \
+    X(REASON_CONNECT_FAILED, 502, "connect_failed", "No endpoint accepted a connection")           \
+    X(REASON_BAD_RESPONSE, 502, "bad_response", "The endpoint's response is malformed")            \
+    X(REASON_UPSTREAM_CLOSED, 502, "upstream_closed", "The endpoint closed before it answered")    \
+    X(REASON_NO_ENDPOINT, 503, "no_endpoint", "No endpoint is available for this route")           \
+    X(REASON_OVERLOAD, 503, "overload", "This node is out of resources")                           \
+    X(REASON_CONNECT_TIMEOUT, 504, "connect_timeout", "No endpoint accepted a connection in time") \
+    X(REASON_SERVER_TIMEOUT, 504, "server_timeout", "The endpoint did not answer in time")         \
+    X(REASON_BAD_VERSION, 505, "bad_version", "This HTTP version is not offered")
+
+enum reason {
+#define X(name, status, label, text) name,
+    REASON_TABLE(X)
+#undef X
+        REASON_COUNT
+};
+
+struct reason_row {
+    uint16_t status;
+    const char *label;
+    const char *text;
+};
+const struct reason_row *reason_row(enum reason reason);
+
+/* What flows through a route, a backend or an endpoint; index 0 of responses: none was complete. */
+struct traffic {
+    counter_t responses[6]; /* by first digit of the status */
+    counter_t bytes_in;     /* request bodies */
+    counter_t bytes_out;    /* response bodies */
+};
+
+enum { DURATION_BUCKETS = 14 };
+extern const uint32_t duration_bounds_ms[DURATION_BUCKETS];
+
+struct stats {
+    counter_t values[STAT_COUNT];
+    counter_t answered[REASON_COUNT]; /* by Skein itself */
+    counter_t responses[6];           /* sent to clients, by class */
+    counter_t bytes_in;
+    counter_t bytes_out;
+    counter_t duration[DURATION_BUCKETS + 1]; /* last: above all bounds */
+    counter_t duration_sum_us;
+    _Atomic uint64_t clients;   /* open now */
+    _Atomic uint64_t upstreams; /* open now, idle included */
+};
+
+static inline void stat_add(struct stats *stats, enum stat stat, uint64_t n)
+{
+    counter_add(&stats->values[stat], n);
+}
+
+/* One finished exchange into the totals. */
+void stats_exchange(struct stats *stats, uint16_t status, uint64_t duration_us);
+
+/* The sum of the workers' blocks as Prometheus text. */
+void stats_format(struct stats *const *blocks, size_t count, struct buf *out);
+
+/* The series of one labelled thing; label is e.g. "route=\"shop/checkout\"". */
+void traffic_add(struct traffic *sum, const struct traffic *part);
+void traffic_format_responses(const struct traffic *sum, const char *metric, const char *label,
+                              struct buf *out);
+
+#endif
