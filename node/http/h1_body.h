@@ -15,28 +15,28 @@
 #include "node/http/h1_head.h"
 
 struct h1_body_limits {
-    uint64_t body_bytes;     /* decoded data; 0: unlimited */
-    uint32_t overhead_bytes; /* extensions, each chunk line; 0: 4096 */
-    uint32_t trailer_bytes;  /* trailer section; 0: 8192 */
-    uint32_t trailer_count;  /* trailer fields; 0: 64 */
+    uint64_t body_bytes; /* decoded data; 0: unlimited */
+    uint32_t
+        overhead_bytes; /* chunk extensions, of one line and beyond those of fair size; 0: 4096 */
+    uint32_t trailer_bytes; /* trailer section; 0: 8192 */
+    uint32_t trailer_count; /* trailer fields; 0: 64 */
 };
 
 struct h1_body {
     enum h1_framing framing;
-    uint64_t received; /* data bytes given out so far */
+    enum h1_fault fault; /* why it was refused */
+    uint64_t received;   /* data bytes given out so far */
 
     /* private */
     uint64_t remaining; /* of the length, or of the chunk */
     struct h1_body_limits limits;
     struct buf *trailers; /* borrowed; NULL drops them */
-    enum h1_fault fault;
-    uint32_t line_bytes;
+    size_t line_off;      /* where the trailer line in progress begins in *trailers */
+    uint32_t overhead;    /* extension bytes that the data does not pay for */
     uint32_t trailer_bytes;
     uint32_t trailer_count;
-    uint32_t name_off; /* where the current trailer line begins in *trailers */
-    uint32_t excess;   /* extension bytes so far beyond a fair share of the data */
     uint8_t state;
-    bool quoted;
+    uint8_t digits; /* of the chunk size in progress, leading zeros included */
 };
 
 /* What one call made of the bytes. */

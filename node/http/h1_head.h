@@ -19,7 +19,7 @@
 #include "node/http/uri.h"
 
 enum {
-    H1_HEAD_BYTES_MAX = 65535, /* spans are 16 bits wide; larger limits count as this */
+    H1_HEAD_BYTES_MAX = 65535, /* spans are 16 bits wide; larger limits count as a little less */
     H1_FIELDS_MAX = 1024,      /* no limit above this is needed */
 };
 
@@ -123,7 +123,6 @@ enum h1_fault {
     H1_FAULT_TARGET,       /* bytes or form that no target has */
     H1_FAULT_VERSION,      /* not HTTP/1.0 or HTTP/1.1: 505 */
     H1_FAULT_FIELD_NAME,   /* no token, white space before the colon, no colon */
-    H1_FAULT_FIELD_VALUE,  /* a byte that no value may hold */
     H1_FAULT_FOLD,         /* a folded line */
     H1_FAULT_HOST,   /* absent in 1.1, several, empty, invalid, or another than the target's */
     H1_FAULT_LENGTH, /* Content-Length is not one decimal number below 2^63 */
@@ -131,7 +130,8 @@ enum h1_fault {
     H1_FAULT_CODING_UNKNOWN, /* a coding besides chunked: 501 */
     H1_FAULT_LENGTH_AND_CODING,
     H1_FAULT_CONNECTION,      /* malformed Connection, TE, Upgrade or Expect list */
-    H1_FAULT_STATUS,          /* status outside 100 to 599 */
+    H1_FAULT_STATUS,          /* no status of three digits from 100 on */
+    H1_FAULT_SYNTAX,          /* anything else that the parser refused */
     H1_FAULT_HEAD_TOO_BIG,    /* 431 */
     H1_FAULT_FIELDS_TOO_MANY, /* 431 */
     H1_FAULT_TARGET_TOO_LONG, /* 414 */
@@ -160,9 +160,11 @@ struct h1_limits {
 
 /* How far an incomplete head was looked at. All zero before the first byte of a head. */
 struct h1_scan {
-    uint32_t pos;      /* bytes that are known to be sound */
-    uint32_t line_end; /* offset behind the first line, 0 while it is incomplete */
-    uint32_t start;    /* empty lines before the start line (RFC 9112 2.2) */
+    uint32_t pos;        /* bytes that are known to be sound */
+    uint32_t line;       /* where the line in progress begins */
+    uint32_t start;      /* where the start line begins (RFC 9112 2.2: empty lines before it) */
+    uint32_t start_end;  /* where its CRLF is; 0 while it is incomplete */
+    bool start_is_sound; /* judged ahead of the fields, which have not arrived */
 };
 
 /*

@@ -47,8 +47,9 @@ struct h1_out {
 /*
  * Append the request head for the endpoint, always HTTP/1.1, always with the Host that came (or the
  * target's authority). bytes are those that head was parsed from.
- * RC_FULL: out's cap is too small; out is as it was (its `full` flag is set). RC_INVALID: the head
- * has no host.
+ * RC_FULL: an upper bound of the result (2 * head->len + extra_len + target_len + 1 KiB is always
+ * enough) does not fit out's cap; out is as it was, its `full` flag set. RC_INVALID: the head has
+ * no host, or is a CONNECT.
  */
 MUST_CHECK int h1_write_request(struct buf *out, const struct h1_head *head, const char *bytes,
                                 const struct h1_out *how);

@@ -1,0 +1,242 @@
+/*
+ * Outgoing heads: one reservation of an upper bound, then a cursor.
+ *
+ * Whatever the incoming head said about framing is dropped and said anew from how->framing, so the
+ * two can never both go out, and never differ from what follows.
+ */
+#include "node/http/h1_write.h"
+
+#include "node/base/check.h"
+#include "node/http/forwarded_int.h"
+#include "node/http/h1_int.h"
+#include "node/http/status.h"
+
+#include <string.h>
+
+enum {
+    FIXED_ROOM = 256, /* versions, framing, Connection, TE, Date, line ends */
+    DECIMAL_MAX = 20, /* digits of a 64-bit number */
+};
+
+static const uint64_t framing_names = H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING);
+
+static inline char *put(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+#define PUT_TEXT(at, text) put(at, text, sizeof(text) - 1)
+
+static char *put_decimal(char *at, uint64_t number)
+{
+    char digits[DECIMAL_MAX];
+    size_t first = sizeof(digits);
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    return put(at, digits + first, sizeof(digits) - first);
+}
+
+static char *put_content_length(char *at, uint64_t length)
+{
+    at = PUT_TEXT(at, "Content-Length: ");
+    at = put_decimal(at, length);
+    return PUT_TEXT(at, "\r\n");
+}
+
+/* Field lines that stay, in runs: lines are neighbours in the bytes they were parsed from. */
+static char *put_fields(char *at, const struct h1_head *head, const char *bytes, uint64_t drop)
+{
+    const struct h1_field *field = head->fields, *end = field + head->field_count;
+    while (field < end) {
+        while (field < end && (field->hop || field->drop || (drop & H1_BIT(field->id)) != 0)) {
+            field++;
+        }
+        if (field == end) {
+            break;
+        }
+        size_t begin = field->name.off;
+        while (field < end && !(field->hop || field->drop || (drop & H1_BIT(field->id)) != 0)) {
+            field++;
+        }
+        size_t run_end = field < end ? field->name.off : head->len - 2;
+        at = put(at, bytes + begin, run_end - begin);
+    }
+    return at;
+}
+
+/* The Upgrade fields, which put_fields left out as hop-by-hop. */
+static char *put_upgrade(char *at, const struct h1_head *head, const char *bytes)
+{
+    const struct h1_field *field = h1_find(head, H1_UPGRADE);
+    for (; field != NULL; field = h1_find_next(head, field)) {
+        at = PUT_TEXT(at, "Upgrade: ");
+        at = put(at, bytes + field->value.off, field->value.len);
+        at = PUT_TEXT(at, "\r\n");
+    }
+    return at;
+}
+
+static char *put_connection(char *at, const struct h1_head *head, const char *bytes,
+                            const struct h1_out *how)
+{
+    switch (how->connection) {
+    case H1_CONNECTION_SILENT:
+        return how->te_trailers ? PUT_TEXT(at, "Connection: TE\r\nTE: trailers\r\n") : at;
+    case H1_CONNECTION_CLOSE:
+        at = PUT_TEXT(at, "Connection: close\r\n");
+        break;
+    case H1_CONNECTION_KEEP_ALIVE:
+        at = PUT_TEXT(at, "Connection: keep-alive\r\n");
+        break;
+    case H1_CONNECTION_UPGRADE:
+        at = PUT_TEXT(at, "Connection: upgrade\r\n");
+        at = put_upgrade(at, head, bytes);
+        break;
+    }
+    return at;
+}
+
+/* The set of names that go, for both directions. Bit 0 would be every unknown name. */
+static uint64_t dropped_names(const struct h1_out *how)
+{
+    uint64_t drop = (how->drop & ~H1_BIT(H1_OTHER)) | framing_names;
+    return how->framing == H1_BODY_CHUNKED ? drop : drop | H1_BIT(H1_TRAILER);
+}
+
+static char *put_request_line(char *at, const struct h1_head *head, const char *bytes,
+                              const struct h1_out *how)
+{
+    at = put(at, bytes + head->method.off, head->method.len);
+    at = PUT_TEXT(at, " ");
+    if (how->target != NULL) {
+        at = put(at, how->target, how->target_len);
+    } else if (head->form != H1_FORM_ABSOLUTE) {
+        at = put(at, bytes + head->target.off, head->target.len);
+    } else if (head->path.len == 0 && !head->has_query) {
+        /* RFC 9112 3.2.4 */
+        at = head->method_id == H1_OPTIONS ? PUT_TEXT(at, "*") : PUT_TEXT(at, "/");
+    } else {
+        /* To an origin server the target goes in origin form (RFC 9112 3.2.1). */
+        at = head->path.len == 0 ? PUT_TEXT(at, "/") : at;
+        size_t begin = head->path.off;
+        size_t end = (size_t)head->query.off + head->query.len;
+        at = put(at, bytes + begin, end - begin);
+    }
+    return PUT_TEXT(at, " HTTP/1.1\r\n");
+}
+
+int h1_write_request(struct buf *out, const struct h1_head *head, const char *bytes,
+                     const struct h1_out *how)
+{
+    ASSERT(how->framing != H1_BODY_UNTIL_CLOSE);
+    bool has_host = (head->present & H1_BIT(H1_HOST)) != 0;
+    if (head->host.len == 0 || head->form == H1_FORM_AUTHORITY) {
+        return RC_INVALID;
+    }
+    size_t fwd = how->peer != NULL ? fwd_room(how->peer, head) : 0;
+    char *room = buf_reserve(out, FIXED_ROOM + (size_t)head->len + how->target_len +
+                                      how->extra_len + head->host.len + fwd);
+    if (room == NULL) {
+        return RC_FULL;
+    }
+    uint64_t drop = dropped_names(how);
+    char *at = put_request_line(room, head, bytes, how);
+    if (!has_host) {
+        at = PUT_TEXT(at, "Host: ");
+        at = put(at, bytes + head->host.off, head->host.len);
+        at = PUT_TEXT(at, "\r\n");
+    }
+    drop &= ~H1_BIT(H1_HOST);
+    if (how->peer != NULL) {
+        drop |= fwd_drop(how->policy);
+    }
+    at = put_fields(at, head, bytes, drop);
+    if (how->peer != NULL) {
+        at = fwd_write(at, how->peer, how->policy, head, bytes);
+    }
+    if (how->framing == H1_BODY_LENGTH) {
+        at = put_content_length(at, how->content_length);
+    } else if (how->framing == H1_BODY_CHUNKED) {
+        at = PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
+    }
+    at = put_connection(at, head, bytes, how);
+    at = how->extra_len > 0 ? put(at, how->extra, how->extra_len) : at;
+    at = PUT_TEXT(at, "\r\n");
+    buf_grow(out, (size_t)(at - room));
+    return 0;
+}
+
+int h1_write_response(struct buf *out, const struct h1_head *head, const char *bytes,
+                      const struct h1_out *how)
+{
+    char *room = buf_reserve(out, FIXED_ROOM + (size_t)head->len + how->extra_len);
+    if (room == NULL) {
+        return RC_FULL;
+    }
+    char *at = PUT_TEXT(room, "HTTP/1.1 ");
+    at = put_decimal(at, head->status);
+    at = PUT_TEXT(at, " ");
+    at = put(at, bytes + head->reason.off, head->reason.len);
+    at = PUT_TEXT(at, "\r\n");
+    at = put_fields(at, head, bytes, dropped_names(how));
+    bool is_interim = head->status < 200;
+    bool has_date = (head->present & ~how->drop & H1_BIT(H1_DATE)) != 0;
+    if (how->date != NULL && !has_date && !is_interim) {
+        at = PUT_TEXT(at, "Date: ");
+        at = put(at, how->date, HTTP_DATE_LEN);
+        at = PUT_TEXT(at, "\r\n");
+    }
+    if (is_interim || head->status == 204) {
+        /* RFC 9110 8.6, RFC 9112 6.1: no framing field may stand here */
+    } else if (how->framing == H1_BODY_LENGTH) {
+        at = put_content_length(at, how->content_length);
+    } else if (how->framing == H1_BODY_CHUNKED) {
+        at = PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
+    } else if (how->framing == H1_BODY_NONE && head->length_announced) {
+        at = put_content_length(at, head->content_length);
+    }
+    at = put_connection(at, head, bytes, how);
+    at = how->extra_len > 0 ? put(at, how->extra, how->extra_len) : at;
+    at = PUT_TEXT(at, "\r\n");
+    buf_grow(out, (size_t)(at - room));
+    return 0;
+}
+
+void h1_put_status(struct buf *out, int status)
+{
+    (void)buf_printf(out, "HTTP/1.1 %d %s\r\n", status, status_reason(status));
+}
+
+int h1_put_field(struct buf *out, const char *name, const char *value)
+{
+    size_t name_len = strlen(name), value_len = strlen(value);
+    if (!h1_is_token(name, name_len) || !h1_is_field_value(value, value_len)) {
+        return RC_INVALID;
+    }
+    char *room = buf_reserve(out, name_len + value_len + 4);
+    if (room == NULL) {
+        return RC_FULL;
+    }
+    char *at = put(room, name, name_len);
+    at = PUT_TEXT(at, ": ");
+    at = put(at, value, value_len);
+    at = PUT_TEXT(at, "\r\n");
+    buf_grow(out, (size_t)(at - room));
+    return 0;
+}
+
+void h1_put_length(struct buf *out, uint64_t content_length)
+{
+    char *room = buf_reserve(out, DECIMAL_MAX + sizeof("Content-Length: \r\n"));
+    if (room != NULL) {
+        buf_grow(out, (size_t)(put_content_length(room, content_length) - room));
+    }
+}
+
+void h1_put_end(struct buf *out)
+{
+    (void)buf_put(out, "\r\n", 2); /* shows in out->full */
+}
