@@ -63,10 +63,10 @@ static void bind_bytes(sqlite3_stmt *stmt, int idx, const void *bytes, size_t le
 
 static int put_entry(struct store *store, const struct row *row, struct err_info *err)
 {
-    uint8_t stamp[STORE_STAMP_LEN];
+    uint8_t stamp[ROW_STAMP_LEN];
     uint8_t vector[ROW_VECTOR_MAX * STORE_DOT_LEN];
     size_t vector_len = (size_t)row->vector_len * STORE_DOT_LEN;
-    entry_stamp(row, stamp);
+    row_stamp(row, stamp);
     vector_encode(row->vector, row->vector_len, vector);
 
     sqlite3_stmt *stmt = store->stmts[STMT_PUT_ENTRY];
@@ -139,15 +139,11 @@ static int put_identity(struct store *store, const struct gossip_batch *batch, s
 
 static int check_batch(const struct gossip_batch *batch, struct err_info *err)
 {
-    for (size_t i = 0; i < batch->row_count; i++) {
-        if (!entry_is_valid(batch->rows[i])) {
-            return err_set(err, RC_INVALID,
-                           "row %zu of kind %u breaks a limit (id %u, value %u bytes, vector %u)",
-                           i, batch->rows[i]->kind, batch->rows[i]->id_len,
-                           batch->rows[i]->value_len, batch->rows[i]->vector_len);
-        }
+    int rc = RC_OK;
+    for (size_t i = 0; rc == RC_OK && i < batch->row_count; i++) {
+        rc = row_check(batch->rows[i], err);
     }
-    return RC_OK;
+    return rc;
 }
 
 static int apply_parts(struct store *store, const struct gossip_batch *batch, struct err_info *err)

@@ -50,33 +50,18 @@ static uint64_t sum_of(const void *bytes, size_t len)
     return hash_sip64(SUM_KEY0, SUM_KEY1, bytes, len);
 }
 
-void entry_stamp(const struct row *row, uint8_t out[STORE_STAMP_LEN])
+uint64_t entry_sum(const struct row *row, const uint8_t stamp[ROW_STAMP_LEN], const uint8_t *vector,
+                   size_t vector_len)
 {
-    put_be64(out, row->hlc);
-    put_be64(out + 8, row->dot.origin.node);
-    put_be64(out + 16, row->dot.origin.generation);
-    put_be64(out + 24, hash_sip64(0, 0, row->value, row->value_len));
-}
-
-bool entry_is_valid(const struct row *row)
-{
-    return row->kind > 0 && row->id_len > 0 && row->id_len <= ROW_ID_MAX &&
-           row->value_len <= ROW_VALUE_MAX && row->vector_len > 0 &&
-           row->vector_len <= ROW_VECTOR_MAX && row->dot.origin.node != 0;
-}
-
-uint64_t entry_sum(const struct row *row, const uint8_t stamp[STORE_STAMP_LEN],
-                   const uint8_t *vector, size_t vector_len)
-{
-    uint8_t all[2 + 4 + 8 + 8 + STORE_STAMP_LEN + 3 * 8];
+    uint8_t all[2 + 4 + 8 + 8 + ROW_STAMP_LEN + 3 * 8];
     put_be16(all, row->kind);
     put_be32(all + 2, row->flags);
     put_be64(all + 6, row->dot.seq);
     put_be64(all + 14, row->created_hlc);
-    memcpy(all + 22, stamp, STORE_STAMP_LEN);
-    put_be64(all + 22 + STORE_STAMP_LEN, sum_of(row->id, row->id_len));
-    put_be64(all + 30 + STORE_STAMP_LEN, sum_of(row->value, row->value_len));
-    put_be64(all + 38 + STORE_STAMP_LEN, sum_of(vector, vector_len));
+    memcpy(all + 22, stamp, ROW_STAMP_LEN);
+    put_be64(all + 22 + ROW_STAMP_LEN, sum_of(row->id, row->id_len));
+    put_be64(all + 30 + ROW_STAMP_LEN, sum_of(row->value, row->value_len));
+    put_be64(all + 38 + ROW_STAMP_LEN, sum_of(vector, vector_len));
     return sum_of(all, sizeof(all));
 }
 

@@ -13,10 +13,9 @@
 
 enum {
     STORE_PATH_MAX = 4096,
-    STORE_STAMP_LEN = 32, /* hlc, node, generation, value hash: 8 bytes each, big-endian */
-    STORE_DOT_LEN = 20,   /* node 8, generation 4, seq 8, big-endian */
-    STORE_ADDR_LEN = 23,  /* family 1, port 2, scope 4, address 16 */
-    STORE_BUSY_MS = 5000, /* wait for another program that holds the database */
+    STORE_DOT_LEN = 20,                /* node 8, generation 4, seq 8, big-endian */
+    STORE_ADDR_LEN = 23,               /* family 1, port 2, scope 4, address 16 */
+    STORE_BUSY_MS = 5000,              /* wait for another program that holds the database */
     STORE_APPLICATION_ID = 0x534b4549, /* "SKEI" in the database header */
 };
 
@@ -74,7 +73,8 @@ MUST_CHECK int database_set_aside(const char *dir, uint64_t wall_ms, char ret_na
 
 /* ---- sql.c: statements and errors ---- */
 
-/* Map a result of SQLite to RC_*; db (may be NULL) adds what the operating system said. */
+/* Map a result of SQLite to RC_*; db (may be NULL) and errno, which the caller has set to 0 before
+ * the call that failed, add what the operating system said. */
 int sql_rc(int code, sqlite3 *db);
 
 /* Set err from the connection's last error and return its RC_*. */
@@ -138,15 +138,9 @@ uint16_t get_be16(const uint8_t *in);
 uint32_t get_be32(const uint8_t *in);
 uint64_t get_be64(const uint8_t *in);
 
-/* Winner order under memcmp; the same as the core's. */
-void entry_stamp(const struct row *row, uint8_t out[STORE_STAMP_LEN]);
-
-/* Within the limits of gossip/core/row.h? */
-bool entry_is_valid(const struct row *row);
-
 /* Checksums: SQLite's check sees broken structure, these see flipped bits in content. */
-uint64_t entry_sum(const struct row *row, const uint8_t stamp[STORE_STAMP_LEN],
-                   const uint8_t *vector, size_t vector_len);
+uint64_t entry_sum(const struct row *row, const uint8_t stamp[ROW_STAMP_LEN], const uint8_t *vector,
+                   size_t vector_len);
 uint64_t frontier_sum(const struct dot *dot);
 uint64_t member_sum(const struct gossip_member *member);
 uint64_t identity_sum(const struct store_identity *identity);

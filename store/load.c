@@ -38,11 +38,13 @@ static int visit_entry(sqlite3_stmt *stmt, const struct store_visitor *visitor, 
     struct column stamp = column_bytes(stmt, 2);
     struct column value = column_bytes(stmt, 6);
     struct column vector = column_bytes(stmt, 7);
-    if (id.len > ROW_ID_MAX || stamp.len != STORE_STAMP_LEN || value.len > ROW_VALUE_MAX) {
+    int kind = sqlite3_column_int(stmt, 0);
+    if (kind < 1 || kind > UINT16_MAX || id.len < 1 || id.len > ROW_ID_MAX ||
+        stamp.len != ROW_STAMP_LEN || value.len > ROW_VALUE_MAX) {
         return damaged(err, what);
     }
     struct row row = {
-        .kind = (uint16_t)sqlite3_column_int(stmt, 0),
+        .kind = (uint16_t)kind,
         .id_len = (uint16_t)id.len,
         .value_len = (uint32_t)value.len,
         .flags = (uint32_t)column_u64(stmt, 5),
@@ -56,7 +58,6 @@ static int visit_entry(sqlite3_stmt *stmt, const struct store_visitor *visitor, 
         .vector = dots,
     };
     if (vector_decode(vector.bytes, vector.len, dots, &row.vector_len) != RC_OK ||
-        !entry_is_valid(&row) ||
         entry_sum(&row, stamp.bytes, vector.bytes, vector.len) != column_u64(stmt, 8)) {
         return damaged(err, what);
     }

@@ -75,8 +75,10 @@ int sql_rc(int code, sqlite3 *db)
     default:
         break;
     }
-    /* A quota, or a file that may not grow, comes as a plain I/O error. */
+    /* A quota, or a file that may not grow, comes as a plain I/O error, and for a failed commit
+     * SQLite does not keep the system's reason: errno still has it. */
     int os_error = db != NULL ? sqlite3_system_errno(db) : 0;
+    os_error = os_error != 0 ? os_error : errno;
     return os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG ? RC_NO_SPACE : RC_IO;
 }
 
@@ -88,6 +90,7 @@ int sql_fail(sqlite3 *db, int code, struct err_info *err, const char *what)
 
 int sql_exec(sqlite3 *db, const char *sql, struct err_info *err)
 {
+    errno = 0;
     int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
     return code == SQLITE_OK ? RC_OK : sql_fail(db, code, err, sql);
 }
@@ -138,6 +141,7 @@ void sql_finalize_all(struct store *store)
 int sql_run(struct store *store, enum store_stmt which, struct err_info *err)
 {
     sqlite3_stmt *stmt = store->stmts[which];
+    errno = 0;
     int code = sqlite3_step(stmt);
     int rc = RC_OK;
     if (code != SQLITE_DONE) {
