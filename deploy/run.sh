@@ -53,8 +53,7 @@ die() {
 declare -A pids=() # name of a node or backend -> its process
 tick=
 
-# Is the child still running? (A child that ended is waited for by the shell itself.)
-alive() { [ -n "${pids[$1]:-}" ] && kill -0 "${pids[$1]}" 2>/dev/null; }
+alive() { [ -n "${pids[$1]:-}" ] && ! ended "${pids[$1]}"; }
 
 # What was started again by hand, with the files of this run, belongs to it too.
 started_by_hand() {
@@ -68,12 +67,20 @@ started_by_hand() {
     done
 }
 
+# Ended, though its parent may not have asked for its status yet.
+ended() {
+    local stat
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    stat=${stat##*) }
+    [ "${stat%% *}" = Z ]
+}
+
 stop_pids() { # SECONDS PID...: ask, wait, insist
     local deadline=$((SECONDS + $1)) pid
     shift
     for pid in "$@"; do kill -TERM "$pid" 2>/dev/null; done
     for pid in "$@"; do
-        while kill -0 "$pid" 2>/dev/null; do
+        until ended "$pid"; do
             if [ $SECONDS -ge $deadline ]; then
                 say "process $pid does not stop; killing it"
                 kill -KILL "$pid" 2>/dev/null
