@@ -1,0 +1,310 @@
+/*
+ * The engine over a BIO of our own.
+ *
+ * The BIO reads from eng->in, which is set only while tls_engine_feed runs, and appends to
+ * eng->cipher. It never blocks: an empty input and a full output are "retry". The invariant that
+ * makes feed simple: OpenSSL takes whatever the BIO offers, keeps a partial record by itself, and
+ * stops only when it wants more input, has plaintext for which there is no room, or cannot write.
+ */
+#include "node/tls/tls_engine.h"
+
+#include "node/base/check.h"
+#include "node/base/mem.h"
+#include "node/tls/tls_err.h"
+#include "node/tls/tls_impl.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    RECORD_PLAIN_MAX = 16384, /* RFC 8446 5.1 */
+    RECORD_OVERHEAD = 256,    /* RFC 8446 5.2: header and expansion */
+    ALERT_REASON_BASE = 1000, /* SSL_AD_REASON_OFFSET: reasons that are the peer's alerts */
+};
+
+struct tls_engine {
+    struct tls_session session; /* first: what SSL_get_app_data gives to the context's callbacks */
+    struct tls_ctx *ctx;        /* one reference */
+    SSL *ssl;
+    enum tls_role role;
+    enum tls_state state;
+    bool end_sent;
+    struct buf *cipher; /* borrowed */
+    const uint8_t *in;  /* rest of the present call's input */
+    size_t in_len;
+    int peer_alert;
+    struct err_info error;
+};
+
+/* ---- the BIO ---- */
+
+static int bio_read(BIO *bio, char *out, size_t size, size_t *ret_len)
+{
+    struct tls_engine *eng = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    if (eng->in_len == 0) {
+        BIO_set_retry_read(bio);
+        return 0;
+    }
+    size_t len = MIN(size, eng->in_len);
+    memcpy(out, eng->in, len);
+    eng->in += len;
+    eng->in_len -= len;
+    *ret_len = len;
+    return 1;
+}
+
+static size_t room_in(const struct buf *buf)
+{
+    return buf->cap_bytes - buf->len;
+}
+
+static int bio_write(BIO *bio, const char *bytes, size_t size, size_t *ret_len)
+{
+    struct tls_engine *eng = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    size_t len = MIN(size, room_in(eng->cipher));
+    if (len == 0 || buf_put(eng->cipher, bytes, len) != RC_OK) {
+        BIO_set_retry_write(bio);
+        return 0;
+    }
+    *ret_len = len;
+    return 1;
+}
+
+static long bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
+{
+    (void)bio;
+    (void)num;
+    (void)ptr;
+    return cmd == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+/* Made once per process (BIO types are a scarce number space) and immutable from then on. */
+static BIO_METHOD *bio_method;
+static pthread_once_t bio_method_once = PTHREAD_ONCE_INIT;
+
+static void make_bio_method(void)
+{
+    bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "skein buffers");
+    ASSERT(bio_method != NULL);
+    ASSERT(BIO_meth_set_read_ex(bio_method, bio_read) == 1);
+    ASSERT(BIO_meth_set_write_ex(bio_method, bio_write) == 1);
+    ASSERT(BIO_meth_set_ctrl(bio_method, bio_ctrl) == 1);
+}
+
+/* ---- life ---- */
+
+static bool set_up_ssl(struct tls_engine *eng)
+{
+    eng->ssl = SSL_new(tls_ctx_ssl(eng->ctx));
+    if (eng->ssl == NULL || SSL_set_app_data(eng->ssl, &eng->session) != 1) {
+        return false;
+    }
+    (void)pthread_once(&bio_method_once, make_bio_method); /* fails only for misuse */
+    BIO *bio = BIO_new(bio_method);
+    if (bio == NULL) {
+        return false;
+    }
+    BIO_set_data(bio, eng);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(eng->ssl, bio, bio); /* takes both references, which are one */
+    if (eng->role == TLS_CLIENT) {
+        /* A server that answers with a certificate instead of the key finds no trust here. */
+        SSL_set_verify(eng->ssl, SSL_VERIFY_PEER, NULL);
+        SSL_set_connect_state(eng->ssl);
+    } else {
+        SSL_set_accept_state(eng->ssl);
+    }
+    return true;
+}
+
+int tls_engine_new(struct tls_ctx *ctx, enum tls_role role, struct buf *cipher, void *arg,
+                   struct tls_engine **ret_eng)
+{
+    struct tls_engine *eng = try_mem(sizeof(*eng));
+    if (eng == NULL) {
+        return RC_NO_MEMORY;
+    }
+    eng->session.arg = arg;
+    eng->role = role;
+    eng->cipher = cipher;
+    eng->peer_alert = -1;
+    eng->ctx = ctx;
+    tls_ctx_ref(ctx);
+    if (!set_up_ssl(eng)) {
+        tls_err_clear();
+        tls_engine_free(eng);
+        return RC_NO_MEMORY;
+    }
+    *ret_eng = eng;
+    return RC_OK;
+}
+
+void tls_engine_free(struct tls_engine *eng)
+{
+    if (eng == NULL) {
+        return;
+    }
+    SSL_free(eng->ssl); /* and the BIO */
+    tls_ctx_unref(eng->ctx);
+    mem_free(eng);
+}
+
+/* ---- failures ---- */
+
+static int fail(struct tls_engine *eng)
+{
+    eng->state = TLS_FAILED;
+    unsigned long code = ERR_peek_error();
+    int reason = ERR_GET_REASON(code);
+    if (ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= ALERT_REASON_BASE &&
+        reason < ALERT_REASON_BASE + 256) {
+        eng->peer_alert = reason - ALERT_REASON_BASE;
+        tls_err_clear();
+        return err_set(&eng->error, RC_PEER, "the other side refused: alert %d, %s",
+                       eng->peer_alert, SSL_alert_desc_string_long(eng->peer_alert));
+    }
+    return tls_err_take(&eng->error, RC_PEER, "TLS failed");
+}
+
+/* What a failed OpenSSL call means: RC_AGAIN wants input, RC_FULL wants room in cipher. */
+static int outcome(struct tls_engine *eng, int result)
+{
+    switch (SSL_get_error(eng->ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+        return RC_AGAIN;
+    case SSL_ERROR_WANT_WRITE:
+        return RC_FULL;
+    case SSL_ERROR_ZERO_RETURN:
+        eng->state = TLS_ENDED;
+        return RC_CLOSED;
+    default:
+        return fail(eng);
+    }
+}
+
+/* ---- work ---- */
+
+static int handshake(struct tls_engine *eng)
+{
+    int result = SSL_do_handshake(eng->ssl);
+    if (result != 1) {
+        return outcome(eng, result);
+    }
+    /* "Reused" is how OpenSSL says that a key of the callbacks was agreed on. */
+    if (tls_ctx_is_psk(eng->ctx) && SSL_session_reused(eng->ssl) != 1) {
+        eng->state = TLS_FAILED;
+        return err_set(&eng->error, RC_PEER, "the other side did not prove the shared key");
+    }
+    eng->state = TLS_OPEN;
+    return RC_OK;
+}
+
+int tls_engine_start(struct tls_engine *eng)
+{
+    if (eng->role == TLS_SERVER || eng->state != TLS_HANDSHAKE) {
+        return RC_OK;
+    }
+    tls_err_clear();
+    int rc = handshake(eng);
+    return rc == RC_AGAIN ? RC_OK : rc;
+}
+
+/* Decrypt until input or room ends. */
+static int read_plain(struct tls_engine *eng, struct buf *plain)
+{
+    for (;;) {
+        size_t room = MIN(room_in(plain), (size_t)RECORD_PLAIN_MAX);
+        if (room == 0) {
+            return eng->in_len == 0 && SSL_has_pending(eng->ssl) == 0 ? RC_OK : RC_FULL;
+        }
+        char *to = buf_reserve(plain, room);
+        ASSERT(to != NULL);
+        size_t got = 0;
+        int result = SSL_read_ex(eng->ssl, to, room, &got);
+        if (result != 1) {
+            return outcome(eng, result);
+        }
+        buf_grow(plain, got);
+    }
+}
+
+int tls_engine_feed(struct tls_engine *eng, const uint8_t *in, size_t len, size_t *ret_used,
+                    struct buf *plain)
+{
+    *ret_used = 0;
+    if (eng->state == TLS_FAILED) {
+        return RC_PEER;
+    }
+    if (eng->state == TLS_ENDED) {
+        return RC_CLOSED;
+    }
+    tls_err_clear();
+    eng->in = in;
+    eng->in_len = len;
+    int rc = eng->state == TLS_HANDSHAKE ? handshake(eng) : RC_OK;
+    if (rc == RC_OK) {
+        rc = read_plain(eng, plain);
+    }
+    *ret_used = len - eng->in_len;
+    eng->in = NULL;
+    eng->in_len = 0;
+    return rc == RC_AGAIN ? RC_OK : rc;
+}
+
+int tls_engine_write(struct tls_engine *eng, const void *plain, size_t len, size_t *ret_used)
+{
+    const uint8_t *bytes = plain;
+    *ret_used = 0;
+    if ((eng->state != TLS_OPEN && eng->state != TLS_ENDED) || eng->end_sent) {
+        return RC_CLOSED;
+    }
+    tls_err_clear();
+    while (*ret_used < len) {
+        /* A record that fits whole never has to be resumed. */
+        size_t room = room_in(eng->cipher);
+        if (room <= RECORD_OVERHEAD) {
+            return RC_FULL;
+        }
+        size_t chunk = MIN(len - *ret_used, room - RECORD_OVERHEAD);
+        size_t done = 0;
+        int result =
+            SSL_write_ex(eng->ssl, bytes + *ret_used, MIN(chunk, (size_t)RECORD_PLAIN_MAX), &done);
+        if (result != 1) {
+            int rc = outcome(eng, result);
+            return rc == RC_AGAIN ? RC_FULL : rc;
+        }
+        *ret_used += done;
+    }
+    return RC_OK;
+}
+
+void tls_engine_end(struct tls_engine *eng)
+{
+    if ((eng->state != TLS_OPEN && eng->state != TLS_ENDED) || eng->end_sent) {
+        return;
+    }
+    eng->end_sent = true;
+    tls_err_clear();
+    (void)SSL_shutdown(eng->ssl); /* one alert; lost when cipher is full, as on a cut connection */
+    tls_err_clear();
+}
+
+enum tls_state tls_engine_state(const struct tls_engine *eng)
+{
+    return eng->state;
+}
+
+const char *tls_engine_error(const struct tls_engine *eng)
+{
+    return eng->error.text;
+}
+
+int tls_engine_peer_alert(const struct tls_engine *eng)
+{
+    return eng->peer_alert;
+}
