@@ -8,7 +8,6 @@
 #include "store/internal.h"
 
 #include "node/base/check.h"
-#include "node/base/log.h"
 
 #include <string.h>
 
@@ -41,12 +40,8 @@ int store_commit(struct store *store, struct err_info *err)
         return rc;
     }
     store->identity = store->pending;
+    held_committed(store);
     return RC_OK;
-}
-
-static bool is_own(const struct store_identity *self, const struct origin *origin)
-{
-    return origin->node == self->node && origin->generation == self->generation;
 }
 
 /* Bind results are not looked at one by one: a failed bind leaves NULL, which NOT NULL refuses. */
@@ -84,7 +79,7 @@ static int put_entry(struct store *store, const struct row *row, struct err_info
 
 static int put_frontier(struct store *store, const struct dot *dot, struct err_info *err)
 {
-    if (store->frontier_held && !is_own(&store->pending, &dot->origin)) {
+    if (!identity_is_own(&store->pending, &dot->origin) && held_now(store)) {
         return RC_OK;
     }
     sqlite3_stmt *stmt = store->stmts[STMT_PUT_FRONTIER];
@@ -151,6 +146,9 @@ static int apply_parts(struct store *store, const struct gossip_batch *batch, st
     int rc = put_identity(store, batch, err);
     for (size_t i = 0; rc == RC_OK && i < batch->row_count; i++) {
         rc = put_entry(store, batch->rows[i], err);
+        if (rc == RC_OK) {
+            rc = held_row_written(store, batch->rows[i], err);
+        }
     }
     for (size_t i = 0; rc == RC_OK && i < batch->frontier_count; i++) {
         rc = put_frontier(store, &batch->frontier[i], err);
@@ -190,25 +188,4 @@ int store_apply(struct store *store, const struct gossip_batch *batch, struct er
     }
     store_rollback(store);
     return rc;
-}
-
-void store_note_failed(struct store *store, const struct gossip_batch *batch)
-{
-    if (store->frontier_held) {
-        return;
-    }
-    /* A failed write of our own was never shown to anybody, so nothing can be missing of it. */
-    for (size_t i = 0; i < batch->row_count; i++) {
-        if (!is_own(&store->identity, &batch->rows[i]->dot.origin)) {
-            store->frontier_held = true;
-            log_warn("rows of peers did not reach the disk",
-                     "what=after the next start this node takes them from its peers again");
-            return;
-        }
-    }
-}
-
-bool store_is_frontier_held(const struct store *store)
-{
-    return store->frontier_held;
 }

@@ -111,6 +111,11 @@ int identity_load(sqlite3 *db, struct store_identity *ret_identity, struct err_i
     return rc;
 }
 
+bool identity_is_own(const struct store_identity *self, const struct origin *origin)
+{
+    return origin->node == self->node && origin->generation == self->generation;
+}
+
 /* Append to the note. */
 static void note(struct store_opened *opened, const char *text)
 {

@@ -31,6 +31,9 @@ enum store_stmt {
     STMT_PUT_MEMBER,
     STMT_DROP_MEMBER,
     STMT_PUT_IDENTITY,
+    STMT_ADD_MISSING,
+    STMT_DROP_MISSING,
+    STMT_COUNT_MISSING,
     STMT_ALL_ENTRIES,
     STMT_ALL_FRONTIER,
     STMT_ALL_MEMBERS,
@@ -44,7 +47,8 @@ struct store {
     sqlite3_stmt *stmts[STMT_COUNT];
     struct store_identity identity; /* as committed */
     struct store_identity pending;  /* as the open transaction has it */
-    bool frontier_held;             /* see store_note_failed */
+    bool frontier_held;             /* rows of peers are missing on disk: held.c */
+    bool held_for_good;             /* and they are not all known by name: until the next start */
 };
 
 /* ---- files.c: the data folder ---- */
@@ -125,6 +129,8 @@ MUST_CHECK int identity_decide(const struct store_identity *marker,
                                uint64_t fresh_node, struct store_opened *ret_opened,
                                struct err_info *err);
 
+bool identity_is_own(const struct store_identity *self, const struct origin *origin);
+
 /* Read the identity row; RC_NOT_FOUND in a fresh database, RC_CORRUPT. */
 MUST_CHECK int identity_load(sqlite3 *db, struct store_identity *ret_identity,
                              struct err_info *err);
@@ -153,6 +159,17 @@ MUST_CHECK int vector_decode(const uint8_t *bytes, size_t len, struct dot out[RO
 
 void addr_encode(const struct addr *addr, uint8_t out[STORE_ADDR_LEN]);
 MUST_CHECK int addr_decode(const uint8_t *bytes, size_t len, struct addr *ret_addr);
+
+/* ---- held.c: see store_note_failed ---- */
+
+/* Before sql_prepare_all. */
+MUST_CHECK int held_create_table(sqlite3 *db, struct err_info *err);
+
+/* May a peer's frontier not be written, as the open transaction stands? */
+bool held_now(struct store *store);
+
+MUST_CHECK int held_row_written(struct store *store, const struct row *row, struct err_info *err);
+void held_committed(struct store *store);
 
 /* ---- load.c ---- */
 

@@ -139,6 +139,9 @@ static int database_open(struct store *store, struct store_identity *ret_stored,
         rc = migrate(store->db, store_migrations, store_migration_count, err);
     }
     if (rc == RC_OK) {
+        rc = held_create_table(store->db, err);
+    }
+    if (rc == RC_OK) {
         rc = sql_prepare_all(store, err);
     }
     if (rc == RC_OK) {
@@ -299,6 +302,7 @@ int store_restart_empty(struct store *store, const char *reason, struct store_op
 {
     database_close(store);
     store->frontier_held = false;
+    store->held_for_good = false;
     return open_any(store, reason, ret_opened, err);
 }
 

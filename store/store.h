@@ -107,10 +107,10 @@ MUST_CHECK int store_commit(struct store *store, struct err_info *err);
 void store_rollback(struct store *store);
 
 /*
- * A batch that the cluster's memory holds did not reach the disk. If it had rows of other origins,
- * the frontier on disk stops growing for all origins but our own until the next start: a frontier
- * that covers a row which is not there would lose that row for good, a frontier that lags only
- * costs one more transfer.
+ * This batch did not reach the disk. Until its rows of other origins do (the core writes them
+ * again), the frontier on disk stops growing for all origins but our own: a frontier that covers a
+ * row which is not there would lose that row for good, a frontier that lags only costs one more
+ * transfer after the next start. Only keys and dots of the rows are read. Not in a transaction.
  */
 void store_note_failed(struct store *store, const struct gossip_batch *batch);
 bool store_is_frontier_held(const struct store *store);

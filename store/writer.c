@@ -25,7 +25,7 @@ struct job {
     struct job *next;
     uint64_t token;
     size_t bytes; /* of this block */
-    int rc;       /* RC_FULL from the start: refused, the batch is only its origins */
+    int rc;       /* set from the start: refused, the batch is only its keys */
     struct gossip_batch batch;
 };
 
@@ -60,6 +60,7 @@ struct store_writer {
 struct carver {
     uint8_t *base;
     size_t used;
+    bool keys_only; /* leave out values and vectors */
 };
 
 static void *carve(struct carver *carver, const void *from, size_t count, size_t size)
@@ -80,6 +81,8 @@ static void carve_rows(struct carver *carver, const struct gossip_batch *from,
     struct row *rows = carve(carver, NULL, from->row_count, sizeof(*rows));
     for (size_t i = 0; i < from->row_count; i++) {
         struct row copy = *from->rows[i];
+        copy.value_len = carver->keys_only ? 0 : copy.value_len;
+        copy.vector_len = carver->keys_only ? 0 : copy.vector_len;
         copy.id = carve(carver, copy.id, copy.id_len, 1);
         copy.value = carve(carver, copy.value, copy.value_len, 1);
         copy.vector = carve(carver, copy.vector, copy.vector_len, sizeof(*copy.vector));
@@ -103,11 +106,11 @@ static void carve_batch(struct carver *carver, const struct gossip_batch *from,
 }
 
 /* NULL when there is no memory. */
-static struct job *job_copy(const struct gossip_batch *batch, size_t payload)
+static struct job *job_copy(const struct gossip_batch *batch, size_t payload, bool keys_only)
 {
     struct job *job = try_mem(sizeof(*job) + payload);
     if (job != NULL) {
-        struct carver carver = {.base = (uint8_t *)(job + 1)};
+        struct carver carver = {.base = (uint8_t *)(job + 1), .keys_only = keys_only};
         carve_batch(&carver, batch, &job->batch);
         ASSERT(carver.used == payload);
         job->bytes = sizeof(*job) + payload;
@@ -115,28 +118,17 @@ static struct job *job_copy(const struct gossip_batch *batch, size_t payload)
     return job;
 }
 
-/*
- * A job that only reports a failure. store_note_failed asks whether any row is not our own: two
- * rows of different origins, or one if all are of one origin, answer that for the whole batch.
+/* A job that only reports a failure: of the batch it has the keys and dots for store_note_failed.
  */
 static struct job *job_refused(const struct gossip_batch *batch, int rc)
 {
-    struct row rows[2] = {{0}};
-    const struct row *list[2] = {&rows[0], &rows[1]};
-    struct gossip_batch origins = {.rows = list};
-    for (size_t i = 0; i < batch->row_count && origins.row_count < 2; i++) {
-        const struct origin *origin = &batch->rows[i]->dot.origin;
-        if (origins.row_count == 0 || origin->node != rows[0].dot.origin.node ||
-            origin->generation != rows[0].dot.origin.generation) {
-            rows[origins.row_count++].dot.origin = *origin;
-        }
-    }
+    struct gossip_batch keys = {.rows = batch->rows, .row_count = batch->row_count};
+    struct carver carver = {.keys_only = true};
     struct gossip_batch unused;
-    struct carver measure = {0};
-    carve_batch(&measure, &origins, &unused);
-    struct job *job = job_copy(&origins, measure.used);
-    if (job == NULL) { /* a few hundred bytes: the system is beyond help */
-        check_failed("memory for a refused write", __FILE__, __LINE__);
+    carve_batch(&carver, &keys, &unused);
+    struct job *job = job_copy(&keys, carver.used, true);
+    if (job == NULL) {
+        check_failed("memory for the keys of a refused write", __FILE__, __LINE__);
     }
     job->rc = rc;
     return job;
@@ -282,7 +274,7 @@ void store_writer_submit(struct store_writer *writer, const struct gossip_batch 
     bool fits = bytes <= writer->cap_bytes && writer->queued_bytes <= writer->cap_bytes - bytes;
     pthread_mutex_unlock(&writer->lock);
 
-    struct job *job = fits ? job_copy(batch, measure.used) : job_refused(batch, RC_FULL);
+    struct job *job = fits ? job_copy(batch, measure.used, false) : job_refused(batch, RC_FULL);
     if (job == NULL) {
         job = job_refused(batch, RC_NO_MEMORY);
     }

@@ -253,37 +253,6 @@ static void test_full_disk(void **state)
     store_close(store);
 }
 
-/* After a peer's row was lost to the disk, its frontier must not cover it; our own goes on. */
-static void test_frontier_is_held_back(void **state)
-{
-    struct store *store = open_store(*state);
-    uint64_t self = store_identity(store).node;
-    write_sample(store, "a", PEER, 1, 1, "v");
-    struct sample s;
-    sample_make(&s, "mine", self, 1, 2, "v");
-    struct gossip_batch lost = sample_batch(&s);
-    store_note_failed(store, &lost);
-    assert_false(store_is_frontier_held(store));
-    sample_make(&s, "b", PEER, 2, 2, "v");
-    store_note_failed(store, &lost);
-    assert_true(store_is_frontier_held(store));
-    write_sample(store, "c", PEER, 3, 3, "v");
-    write_sample(store, "mine", self, 2, 4, "v");
-    struct held *held = held_load(store);
-    assert_true(held_seq(held, PEER) == 1);
-    assert_true(held_seq(held, self) == 2);
-    assert_non_null(held_find(held, "c"));
-    held_free(held);
-    store_close(store);
-
-    store = open_store(*state);
-    write_sample(store, "b", PEER, 3, 2, "v");
-    held = held_load(store);
-    assert_true(held_seq(held, PEER) == 3);
-    held_free(held);
-    store_close(store);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,7 +265,6 @@ int main(void)
         FOLDER_TEST(test_bad_batch_alone_fails),
         FOLDER_TEST(test_constraint_undoes_the_batch),
         FOLDER_TEST(test_full_disk),
-        FOLDER_TEST(test_frontier_is_held_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
