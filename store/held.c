@@ -10,7 +10,7 @@
 
 #include "node/base/log.h"
 
-enum { MISSING_MAX = 100 * 1000 };
+enum { MISSING_MAX = 100 * 1000 /* rows remembered by name, about 10 MB */ };
 
 int held_create_table(sqlite3 *db, struct err_info *err)
 {
@@ -28,20 +28,20 @@ static int run_for_row(struct store *store, enum store_stmt which, const struct 
     return sql_run(store, which, err);
 }
 
-static uint64_t missing_count(struct store *store)
+static bool is_any_missing(struct store *store)
 {
-    sqlite3_stmt *stmt = store->stmts[STMT_COUNT_MISSING];
-    uint64_t count = UINT64_MAX; /* cannot be told: hold */
+    sqlite3_stmt *stmt = store->stmts[STMT_ANY_MISSING];
+    bool any = true; /* when it cannot be told: hold */
     if (sqlite3_step(stmt) == SQLITE_ROW) {
-        count = (uint64_t)sqlite3_column_int64(stmt, 0);
+        any = sqlite3_column_int(stmt, 0) != 0;
     }
     (void)sqlite3_reset(stmt); /* repeats the error above */
-    return count;
+    return any;
 }
 
 bool held_now(struct store *store)
 {
-    return store->frontier_held && (store->held_for_good || missing_count(store) > 0);
+    return store->frontier_held && (store->held_for_good || is_any_missing(store));
 }
 
 int held_row_written(struct store *store, const struct row *row, struct err_info *err)
@@ -53,6 +53,7 @@ void held_committed(struct store *store)
 {
     if (store->frontier_held && !held_now(store)) {
         store->frontier_held = false;
+        store->missing_adds = 0;
         log_info("the rows of peers that were missing on disk are there now",
                  "what=its frontier follows again");
     }
@@ -68,7 +69,7 @@ void store_note_failed(struct store *store, const struct gossip_batch *batch)
             continue;
         }
         store->frontier_held = true;
-        if (missing_count(store) >= MISSING_MAX ||
+        if (++store->missing_adds > MISSING_MAX ||
             run_for_row(store, STMT_ADD_MISSING, row, NULL) != RC_OK) {
             store->held_for_good = true;
         }

@@ -33,7 +33,7 @@ enum store_stmt {
     STMT_PUT_IDENTITY,
     STMT_ADD_MISSING,
     STMT_DROP_MISSING,
-    STMT_COUNT_MISSING,
+    STMT_ANY_MISSING,
     STMT_ALL_ENTRIES,
     STMT_ALL_FRONTIER,
     STMT_ALL_MEMBERS,
@@ -48,6 +48,7 @@ struct store {
     struct store_identity identity; /* as committed */
     struct store_identity pending;  /* as the open transaction has it */
     bool frontier_held;             /* rows of peers are missing on disk: held.c */
+    uint32_t missing_adds;          /* rows remembered by held.c since it began to hold */
     bool held_for_good;             /* and they are not all known by name: until the next start */
 };
 

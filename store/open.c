@@ -303,6 +303,7 @@ int store_restart_empty(struct store *store, const char *reason, struct store_op
     database_close(store);
     store->frontier_held = false;
     store->held_for_good = false;
+    store->missing_adds = 0;
     return open_any(store, reason, ret_opened, err);
 }
 

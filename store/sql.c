@@ -46,7 +46,7 @@ static const char *const statements[STMT_COUNT] = {
                           " VALUES (1, ?1, ?2, ?3, ?4)",
     [STMT_ADD_MISSING] = "INSERT OR IGNORE INTO temp.missing (kind, id) VALUES (?1, ?2)",
     [STMT_DROP_MISSING] = "DELETE FROM temp.missing WHERE kind = ?1 AND id = ?2",
-    [STMT_COUNT_MISSING] = "SELECT count(*) FROM temp.missing",
+    [STMT_ANY_MISSING] = "SELECT EXISTS (SELECT 1 FROM temp.missing)",
     [STMT_ALL_ENTRIES] =
         "SELECT kind, id, stamp, seq, created, flags, value, vector, sum FROM entry",
     [STMT_ALL_FRONTIER] = "SELECT node, generation, seq, sum FROM frontier",
