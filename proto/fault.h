@@ -27,8 +27,9 @@ struct fault {
 
 struct faults {
     struct fault *items;
-    size_t count; /* items that are there */
-    size_t total; /* faults found, those above FAULTS_MAX included */
+    size_t count;  /* items that are there */
+    size_t total;  /* faults found, those above FAULTS_MAX included */
+    size_t shadow; /* see faults_shadow */
     char path[FAULT_PATH_MAX];
     size_t path_len;
 };
@@ -40,11 +41,18 @@ void faults_deinit(struct faults *faults);
 size_t faults_enter(struct faults *faults, const char *field);
 size_t faults_enter_idx(struct faults *faults, size_t idx);
 size_t faults_enter_key(struct faults *faults, const char *key);
+size_t faults_enter_item(struct faults *faults, const char *field, size_t idx);
 void faults_leave(struct faults *faults, size_t mark);
 
-/* A fault of the place where the walk is, or of a field of it. */
+/* A fault of the place where the walk is, or of a field of it (NULL: of the place itself). */
 void fault_add(struct faults *faults, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void fault_field(struct faults *faults, const char *field, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/*
+ * From now on a fault at, or below, the place of one that is already there is left out: it would
+ * follow from it (a field of the wrong type is also missing). Between reading and validating.
+ */
+void faults_shadow(struct faults *faults);
 
 static inline bool faults_any(const struct faults *faults)
 {

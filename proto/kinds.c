@@ -7,6 +7,7 @@
  * that are not objects (ticket keys, revocations). A number is never given to another meaning, also
  * when its kind is gone.
  */
+#include "proto/checks.h"
 #include "proto/object.h"
 
 #include <stddef.h>
@@ -34,6 +35,7 @@ const struct kind kinds[] = {
      .alias = "ns",
      .namespaced = false,
      .descriptor = &skein__namespace__descriptor,
+     .validate = validate_namespace,
      .columns = "ROUTES=status.routes BACKENDS=status.backends DESCRIPTION=spec.description"},
     {.number = 2,
      .name = "Route",
@@ -41,6 +43,7 @@ const struct kind kinds[] = {
      .alias = "rt",
      .namespaced = true,
      .descriptor = &skein__route__descriptor,
+     .validate = validate_route,
      .columns = "HOST=spec.host PATH=spec.path TLS=spec.tls.termination BACKENDS=spec.to[].backend "
                 "ADMITTED=status.admitted REASON=status.reason"},
     {.number = 3,
@@ -49,6 +52,7 @@ const struct kind kinds[] = {
      .alias = "be",
      .namespaced = true,
      .descriptor = &skein__backend__descriptor,
+     .validate = validate_backend,
      .columns = "BALANCE=spec.balance ENDPOINTS=status.endpoints READY=status.ready "
                 "ROUTES=status.routes"},
     {.number = 4,
@@ -57,6 +61,7 @@ const struct kind kinds[] = {
      .alias = "ep",
      .namespaced = true,
      .descriptor = &skein__endpoint__descriptor,
+     .validate = validate_endpoint,
      .columns = "BACKEND=spec.backend ADDRESS=spec.address WEIGHT=spec.weight STATE=spec.state "
                 "HEALTH=status.health"},
     {.number = 5,
@@ -65,6 +70,7 @@ const struct kind kinds[] = {
      .alias = NULL,
      .namespaced = false,
      .descriptor = &skein__settings__descriptor,
+     .validate = validate_settings,
      .columns = "FORWARDED=spec.forwarded PROFILE=spec.tls.profile BALANCE=spec.balance"},
     {.number = 6,
      .name = "Node",
@@ -72,6 +78,7 @@ const struct kind kinds[] = {
      .alias = NULL,
      .namespaced = false,
      .descriptor = &skein__node__descriptor,
+     .validate = validate_node,
      .columns = "STATE=status.state READY=status.ready DRAIN=spec.drain ADDRESS=status.address "
                 "VERSION=status.version LAG=status.lag"},
     {.name = NULL},

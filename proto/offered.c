@@ -1,0 +1,207 @@
+/*
+ * A walk over what is set, against one table of paths. A row covers its field and all below it;
+ * with a list of enum names only those values of it.
+ */
+#include "proto/offered.h"
+
+#include "proto/fault.h"
+#include "proto/json.h"
+#include "proto/validate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_MAX_LEN = 256, DEPTH_MAX = 16 };
+
+static const struct offer {
+    const char *kind;
+    const char *path;   /* below spec, in JSON names */
+    const char *values; /* enum names joined by blanks; NULL: all */
+} offers[] = {
+    {"Namespace", "description", NULL},
+
+    {"Route", "host", NULL},
+    {"Route", "path", NULL},
+    {"Route", "pathType", NULL},
+    {"Route", "to", NULL},
+    {"Route", "tls.termination", "None"},
+    {"Route", "forwarded", NULL},
+    {"Route", "timeouts.connect", NULL},
+    {"Route", "timeouts.client", NULL},
+    {"Route", "timeouts.server", NULL},
+    {"Route", "timeouts.tunnel", NULL},
+
+    {"Backend", "balance", "Random RoundRobin LeastConn"},
+    {"Backend", "endpoints", NULL},
+    {"Backend", "protocol", "Http1"},
+    {"Backend", "proxyProtocol", "Off"},
+    {"Backend", "healthCheck.type", "None"},
+
+    {"Endpoint", "backend", NULL},
+    {"Endpoint", "address", NULL},
+    {"Endpoint", "weight", NULL},
+    {"Endpoint", "state", NULL},
+
+    {"Settings", "timeouts.connect", NULL},
+    {"Settings", "timeouts.client", NULL},
+    {"Settings", "timeouts.server", NULL},
+    {"Settings", "timeouts.tunnel", NULL},
+    {"Settings", "timeouts.clientHeader", NULL},
+    {"Settings", "timeouts.keepAlive", NULL},
+    {"Settings", "forwarded", NULL},
+    {"Settings", "dotSegments", NULL},
+    {"Settings", "limits.headerBytes", NULL},
+    {"Settings", "limits.headerCount", NULL},
+    {"Settings", "limits.uriBytes", NULL},
+    {"Settings", "limits.bodyBytes", NULL},
+    {"Settings", "limits.idlePerEndpoint", NULL},
+    {"Settings", "retries.attempts", NULL},
+
+    {"Node", "labels", NULL},
+};
+
+struct walk {
+    const struct kind *kind;
+    struct faults *faults;
+    char path[PATH_MAX_LEN];
+};
+
+enum answer { ANSWER_NO = 0, ANSWER_BELOW, ANSWER_YES };
+
+static enum answer look_up(const struct walk *walk, const char **ret_values)
+{
+    size_t len = strlen(walk->path);
+    enum answer answer = ANSWER_NO;
+    for (size_t i = 0; i < ARRAY_LEN(offers); i++) {
+        if (strcmp(offers[i].kind, walk->kind->name) != 0 ||
+            strncmp(offers[i].path, walk->path, len) != 0) {
+            continue;
+        }
+        if (offers[i].path[len] == '\0') {
+            *ret_values = offers[i].values;
+            return ANSWER_YES;
+        }
+        if (offers[i].path[len] == '.') {
+            answer = ANSWER_BELOW;
+        }
+    }
+    return answer;
+}
+
+static const void *member_at(const ProtobufCMessage *message, unsigned offset)
+{
+    return (const char *)message + offset;
+}
+
+/* Set, as far as presence can be told: proto2 tells it for every field. */
+static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+{
+    const void *quantifier = member_at(message, field->quantifier_offset);
+    if (field->label == PROTOBUF_C_LABEL_REPEATED) {
+        return *(const size_t *)quantifier > 0;
+    }
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE || field->type == PROTOBUF_C_TYPE_STRING) {
+        return *(const void *const *)member_at(message, field->offset) != NULL;
+    }
+    return *(const protobuf_c_boolean *)quantifier != 0;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = strstr(words, word); at != NULL; at = strstr(at + 1, word)) {
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_value(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+                        const char *values, struct faults *faults)
+{
+    if (values == NULL || field->type != PROTOBUF_C_TYPE_ENUM) {
+        return;
+    }
+    int number = *(const int *)member_at(message, field->offset);
+    const ProtobufCEnumValue *value =
+        protobuf_c_enum_descriptor_get_value(field->descriptor, number);
+    if (value == NULL || !has_word(values, value->name)) {
+        fault_add(faults, "%s is not available in this version; accepted: %s",
+                  value != NULL ? value->name : "this value", values);
+    }
+}
+
+static void check_message(struct walk *walk, const ProtobufCMessage *message, unsigned depth)
+{
+    size_t base = strlen(walk->path);
+    for (unsigned i = 0; i < message->descriptor->n_fields && depth < DEPTH_MAX; i++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+        if (!is_set(message, field)) {
+            continue;
+        }
+        char name[JSON_NAME_MAX];
+        json_field_name(field, name);
+        (void)snprintf(walk->path + base, sizeof(walk->path) - base, "%s%s", base > 0 ? "." : "",
+                       name);
+        size_t mark = faults_enter(walk->faults, name);
+        const char *values = NULL;
+        enum answer answer = look_up(walk, &values);
+        bool can_descend =
+            field->type == PROTOBUF_C_TYPE_MESSAGE && field->label != PROTOBUF_C_LABEL_REPEATED;
+        if (answer == ANSWER_YES) {
+            check_value(message, field, values, walk->faults);
+        } else if (answer == ANSWER_BELOW && can_descend) {
+            check_message(walk, *(const ProtobufCMessage *const *)member_at(message, field->offset),
+                          depth + 1);
+        } else {
+            fault_add(walk->faults, "is not available in this version; leave it out");
+        }
+        faults_leave(walk->faults, mark);
+        walk->path[base] = '\0';
+    }
+}
+
+/* Names are resolved by a later version; until then an endpoint is an address. */
+static void check_address(const char *address, struct faults *faults)
+{
+    char canonical[ENDPOINT_ADDRESS_MAX];
+    if (address != NULL && endpoint_address_canonical(address, canonical, NULL) == RC_OK &&
+        !endpoint_address_is_ip(canonical)) {
+        fault_field(faults, "address",
+                    "\"%s\" is a name; names are not available in this version, accepted are "
+                    "10.1.0.4:8080 and [2001:db8::1]:8080",
+                    address);
+    }
+}
+
+static void check_addresses(const struct kind *kind, const ProtobufCMessage *spec,
+                            struct faults *faults)
+{
+    if (kind->descriptor == &skein__endpoint__descriptor) {
+        check_address(((const Skein__EndpointSpec *)spec)->address, faults);
+    } else if (kind->descriptor == &skein__backend__descriptor) {
+        const Skein__BackendSpec *backend = (const Skein__BackendSpec *)spec;
+        size_t list = faults_enter(faults, "endpoints");
+        for (size_t i = 0; i < backend->n_endpoints; i++) {
+            size_t mark = faults_enter_idx(faults, i);
+            check_address(backend->endpoints[i]->address, faults);
+            faults_leave(faults, mark);
+        }
+        faults_leave(faults, list);
+    }
+}
+
+void object_check_offered(const struct kind *kind, const ProtobufCMessage *message,
+                          struct faults *faults)
+{
+    const struct object_message *object = (const struct object_message *)message;
+    if (object->spec == NULL) {
+        return;
+    }
+    struct walk walk = {.kind = kind, .faults = faults};
+    size_t mark = faults_enter(faults, "spec");
+    check_message(&walk, object->spec, 0);
+    check_addresses(kind, object->spec, faults);
+    faults_leave(faults, mark);
+}
