@@ -20,7 +20,7 @@ struct listener_config {
     uint32_t streams_max; /* accepted and not yet closed; 0: 256 */
     uint32_t backlog;     /* 0: 128 */
 
-    /* A new stream: call stream_start or stream_abandon before returning. */
+    /* A new stream: call stream_adopt or stream_abandon before returning. */
     void (*on_accept)(void *owner, struct stream *stream);
     void *owner;
 };

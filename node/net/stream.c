@@ -448,7 +448,7 @@ bool stream_is_taken(const struct stream *stream)
     return stream->state != STATE_IDLE;
 }
 
-void stream_start(struct stream *stream, const struct stream_ops *ops, void *owner)
+void stream_adopt(struct stream *stream, const struct stream_ops *ops, void *owner)
 {
     ASSERT(stream->state == STATE_IDLE);
     set_ops(stream, ops, owner);

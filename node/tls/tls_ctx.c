@@ -58,8 +58,10 @@ static int on_find_session(SSL *ssl, const unsigned char *identity, size_t len,
     *ret_session = NULL; /* unknown: OpenSSL goes on, and fails for want of a certificate */
     struct tls_session *own = SSL_get_app_data(ssl);
     struct tls_psk psk = {0};
-    if (len == 0 || len > TLS_PSK_IDENTITY_MAX ||
-        !ops_of(ssl)->find(own->arg, identity, len, &psk)) {
+    own->refusal = len == 0 || len > TLS_PSK_IDENTITY_MAX
+                       ? TLS_ALERT_UNKNOWN_KEY
+                       : ops_of(ssl)->find(own->arg, identity, len, &psk);
+    if (own->refusal != 0) {
         return 1;
     }
     SSL_SESSION *session = session_from_key(ssl, psk.key);

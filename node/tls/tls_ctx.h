@@ -19,6 +19,13 @@ enum {
     TLS_PSK_KEY_BYTES = 32,
 };
 
+/* Alerts with a meaning of their own here (RFC 8446 6.2). */
+enum {
+    TLS_ALERT_ACCESS_DENIED = 49, /* the key may fit, but not for this server */
+    TLS_ALERT_DECRYPT_ERROR = 51, /* the identity is known, its key differs */
+    TLS_ALERT_UNKNOWN_KEY = 115,  /* unknown_psk_identity */
+};
+
 struct tls_psk {
     size_t identity_len; /* 1..TLS_PSK_IDENTITY_MAX */
     uint8_t identity[TLS_PSK_IDENTITY_MAX];
@@ -30,9 +37,9 @@ struct tls_psk_ops {
     /* Client: which identity and key. Fills ret_psk. */
     void (*offer)(void *arg, struct tls_psk *ret_psk);
 
-    /* Server: the key for an identity that a client offers (unverified bytes). False: unknown, the
-     * handshake fails with an alert. Fills ret_psk->key only. */
-    bool (*find)(void *arg, const uint8_t *identity, size_t len, struct tls_psk *ret_psk);
+    /* Server: the key for an identity that a client offers (unverified bytes). 0: ret_psk->key is
+     * filled; else the alert with which the handshake fails, such as TLS_ALERT_UNKNOWN_KEY. */
+    int (*find)(void *arg, const uint8_t *identity, size_t len, struct tls_psk *ret_psk);
 };
 
 struct tls_ctx;

@@ -33,6 +33,7 @@ struct tls_engine {
     enum tls_state state;
     bool end_sent;
     struct buf *cipher; /* borrowed */
+    size_t cipher_mark; /* what it held before the present call */
     const uint8_t *in;  /* rest of the present call's input */
     size_t in_len;
     int peer_alert;
@@ -156,8 +157,21 @@ void tls_engine_free(struct tls_engine *eng)
 
 /* ---- failures ---- */
 
+/* OpenSSL has one alert for every server that finds no key; ours says which reason it was. */
+static void replace_alert(struct tls_engine *eng)
+{
+    const uint8_t record[] = {21, 3, 3, 0, 2, 2, (uint8_t)eng->session.refusal};
+    eng->cipher->len = eng->cipher_mark;
+    if (room_in(eng->cipher) >= sizeof(record)) {
+        (void)buf_put(eng->cipher, record, sizeof(record)); /* fits */
+    }
+}
+
 static int fail(struct tls_engine *eng)
 {
+    if (eng->state == TLS_HANDSHAKE && eng->session.refusal != 0) {
+        replace_alert(eng);
+    }
     eng->state = TLS_FAILED;
     unsigned long code = ERR_peek_error();
     int reason = ERR_GET_REASON(code);
@@ -244,6 +258,7 @@ int tls_engine_feed(struct tls_engine *eng, const uint8_t *in, size_t len, size_
         return RC_CLOSED;
     }
     tls_err_clear();
+    eng->cipher_mark = eng->cipher->len;
     eng->in = in;
     eng->in_len = len;
     int rc = eng->state == TLS_HANDSHAKE ? handshake(eng) : RC_OK;

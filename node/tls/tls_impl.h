@@ -17,6 +17,7 @@ struct tls_ctx {
 /* What the callbacks of a context find at SSL_get_app_data. */
 struct tls_session {
     void *arg;          /* the caller's */
+    int refusal;        /* server: the alert that tls_psk_ops.find asked for, or 0 */
     struct tls_psk psk; /* client: what is offered; OpenSSL keeps a pointer to the identity */
 };
 

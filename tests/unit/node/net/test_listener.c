@@ -44,7 +44,7 @@ static void on_accept(void *owner, struct stream *stream)
 {
     struct hall *hall = owner;
     hall->streams[hall->accepted++] = stream;
-    stream_start(stream, &ops, hall);
+    stream_adopt(stream, &ops, hall);
 }
 
 static void on_listener_closed(void *owner)

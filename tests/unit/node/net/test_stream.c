@@ -101,7 +101,7 @@ static void on_accept(void *owner, struct stream *stream)
         return;
     }
     world->server.stream = stream;
-    stream_start(stream, &ops, &world->server);
+    stream_adopt(stream, &ops, &world->server);
 }
 
 static bool both_open(void *arg)

@@ -28,15 +28,15 @@ static void offer(void *arg, struct tls_psk *psk)
     memcpy(psk->key, end->key, sizeof(psk->key));
 }
 
-static bool find(void *arg, const uint8_t *identity, size_t len, struct tls_psk *psk)
+static int find(void *arg, const uint8_t *identity, size_t len, struct tls_psk *psk)
 {
     struct end *end = arg;
     end->asked++;
     if (end->unknown || len != 10 || memcmp(identity, "who we are", 10) != 0) {
-        return false;
+        return TLS_ALERT_ACCESS_DENIED;
     }
     memcpy(psk->key, end->key, sizeof(psk->key));
-    return true;
+    return 0;
 }
 
 static const struct tls_psk_ops ops = {.offer = offer, .find = find};
@@ -267,6 +267,7 @@ static void wrong_key(void **state)
     pair_open(&pair);
     pair.server.key[31] ^= 1;
     expect_refusal(&pair);
+    assert_int_not_equal(tls_engine_peer_alert(pair.client.eng), TLS_ALERT_ACCESS_DENIED);
     pair_close(&pair);
 }
 
@@ -277,6 +278,7 @@ static void unknown_identity(void **state)
     pair_open(&pair);
     pair.server.unknown = true;
     expect_refusal(&pair);
+    assert_int_equal(tls_engine_peer_alert(pair.client.eng), TLS_ALERT_ACCESS_DENIED);
     assert_true(pair.server.asked > 0);
     pair_close(&pair);
 }
