@@ -255,7 +255,7 @@ static void begin_stop(struct node *node)
         admin_stop(node->admin, on_part_stopped, node);
         node->admin = NULL;
     }
-    if (node->net != NULL) {
+    if (node->net_started) {
         node->handles_open++;
         gossip_net_stop(node->net, on_part_stopped, node);
     }
@@ -395,6 +395,7 @@ static int start_all(struct node *node, struct err_info *err)
     }
     replica_start(node);
     rc = gossip_net_start(node->net, err);
+    node->net_started = rc == RC_OK;
     rc = rc != RC_OK ? rc : start_admin(node, err);
     if (rc != RC_OK) {
         return rc;

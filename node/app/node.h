@@ -73,11 +73,11 @@ struct node {
     bool mailbox_open;
 
     struct gossip_net *net;
+    bool net_started;
     struct objects *objects;
     struct routing *routing;
     struct proxy *proxy; /* NULL until SERVING */
     struct admin *admin;
-    bool loading;          /* rows come from the disk */
     uint64_t change_count; /* counts applied changes; starts at a value no earlier run had */
 
     struct node_write *writing;    /* not durable yet */

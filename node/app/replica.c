@@ -200,10 +200,7 @@ int replica_reopen_empty(struct node *node, const char *reason, struct gossip_se
 int replica_load(struct node *node, struct err_info *err)
 {
     static const struct store_visitor visitor = {load_row, load_frontier, load_member};
-    node->loading = true;
-    int rc = store_load(node->store, &visitor, node, err);
-    node->loading = false;
-    return rc;
+    return store_load(node->store, &visitor, node, err);
 }
 
 void replica_start(struct node *node)
