@@ -2,8 +2,9 @@
  * The difference of two objects, field by field: for dry runs, `skeinctl diff` and the audit trail.
  *
  * Lists are compared by position, except lists of objects that carry a name of their own
- * ("backend", "address", "name", "status"): there an insertion is one difference, not all that
- * follow. Thread: pure.
+ * ("backend", "address", "name"): there an insertion is one difference, not all that follow, and a
+ * mere change of order is one difference of the list. Nothing is found exactly when the objects are
+ * equal, order of fields aside. Thread: pure.
  */
 #ifndef SKEIN_PROTO_DIFF_H
 #define SKEIN_PROTO_DIFF_H

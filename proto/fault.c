@@ -96,29 +96,6 @@ void faults_leave(struct faults *faults, size_t mark)
     faults->path[mark] = '\0';
 }
 
-/* A copy that is one line of valid UTF-8, whatever bytes came in. */
-static char *clean_text(const char *text)
-{
-    size_t len = strlen(text);
-    char *out = mem_new(len + 1);
-    size_t used = 0;
-    while (len > 0) {
-        size_t step = utf8_char_len(text, len);
-        if (step == 0 || (step == 1 && iscntrl((unsigned char)*text))) {
-            /* The last character of a cut text may be incomplete. */
-            out[used++] = '?';
-            step = 1;
-        } else {
-            memcpy(out + used, text, step);
-            used += step;
-        }
-        text += step;
-        len -= step;
-    }
-    out[used] = '\0';
-    return out;
-}
-
 void faults_shadow(struct faults *faults)
 {
     faults->shadow = faults->count;
@@ -147,10 +124,12 @@ static void add(struct faults *faults, const char *fmt, va_list args)
         return;
     }
     char text[FAULT_TEXT_MAX];
-    (void)vsnprintf(text, sizeof text, fmt, args); /* cut on purpose */
+    (void)vsnprintf(text, sizeof text, fmt, args); /* cut on purpose, maybe within a character */
+    utf8_clean(text);
     faults->items = mem_grow(faults->items, faults->count + 1, sizeof *faults->items);
-    faults->items[faults->count].path = clean_text(faults->path);
-    faults->items[faults->count].text = clean_text(text);
+    faults->items[faults->count].path = mem_strdup(faults->path);
+    utf8_clean(faults->items[faults->count].path);
+    faults->items[faults->count].text = mem_strdup(text);
     faults->count++;
 }
 

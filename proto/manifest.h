@@ -20,7 +20,9 @@ enum {
     MANIFEST_BYTES_MAX = 32 << 20, /* of text */
     MANIFEST_DEPTH_MAX = 32,
     MANIFEST_OBJECTS_MAX = 20000,
-    MANIFEST_NODES_MAX = 4000000, /* values of all documents together */
+    /* Of all documents together; they bound memory, since "[]" becomes some 100 bytes. */
+    MANIFEST_VALUES_MAX = 1500000,
+    MANIFEST_CONTAINERS_MAX = 250000, /* objects and lists among them */
 };
 
 /*
@@ -39,8 +41,13 @@ MUST_CHECK int manifest_parse(const char *text, size_t len, json_t **ret_documen
  * refused. RC_INVALID, RC_TOO_BIG. */
 MUST_CHECK int json_parse(const char *text, size_t len, json_t **ret_value, struct err_info *err);
 
-/* One YAML document: for settings files and the like. json_null() when it is empty. */
-MUST_CHECK int yaml_parse_one(const char *text, size_t len, json_t **ret_value,
+/*
+ * One YAML document: for settings files and the like. json_null() when it is empty.
+ *
+ * ret_lines   NULL, or an object that gives the line of every key by its path:
+ *             {"node": 1, "node.name": 2, "listen.http[0].port": 7}
+ */
+MUST_CHECK int yaml_parse_one(const char *text, size_t len, json_t **ret_value, json_t **ret_lines,
                               struct err_info *err);
 
 /* Append value as a block-style YAML document without "---". What it writes, manifest_parse reads

@@ -76,7 +76,18 @@ MUST_CHECK int object_unpack(const struct kind *kind, const uint8_t *bytes, size
 /* Free any message of this unit; NULL is accepted. */
 void message_free(ProtobufCMessage *message);
 
-/* A deep copy. */
+/* A deep copy, unknown fields included. */
 ProtobufCMessage *message_copy(const ProtobufCMessage *message);
+
+/* Does it, or a message inside it, have fields of a newer version? They are kept when it is packed
+ * again, but JSON cannot show them. */
+bool message_has_unknown(const ProtobufCMessage *message);
+
+/*
+ * Take over the unknown fields of `from` into `to` (the same type), so that a change made through
+ * JSON on an older node does not drop what a newer one wrote. Follows messages that are there once
+ * on both sides; elements of lists have no identity to follow.
+ */
+void message_keep_unknown(ProtobufCMessage *to, const ProtobufCMessage *from);
 
 #endif

@@ -3,6 +3,9 @@
  */
 #include "proto/utf8.h"
 
+#include <ctype.h>
+#include <string.h>
+
 static bool is_tail(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
@@ -47,4 +50,18 @@ bool utf8_is_valid(const char *text, size_t len)
         len -= step;
     }
     return true;
+}
+
+void utf8_clean(char *text)
+{
+    size_t len = strlen(text);
+    while (len > 0) {
+        size_t step = utf8_char_len(text, len);
+        if (step == 0 || (step == 1 && iscntrl((unsigned char)*text))) {
+            *text = '?';
+            step = 1;
+        }
+        text += step;
+        len -= step;
+    }
 }
