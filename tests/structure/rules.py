@@ -352,7 +352,7 @@ def _tested(tree):
         if not match:
             continue
         folder, stem = match.groups()
-        covers = re.search(r"covers:([^*]*?)(\*/|\n \*\n)", text(tree, path) + "*/", re.S)
+        covers = re.search(r"covers:(.*?)(\*/|\n \*\n)", text(tree, path) + "*/", re.S)
         names = re.findall(r"\w+\.c", covers.group(1)) if covers else []
         tested.update(f"{folder}/{name}" for name in names)
         tested.update(p for p in tree if os.path.dirname(p) == folder
