@@ -51,6 +51,7 @@ static int configure(sqlite3 *db, struct err_info *err)
                                   "PRAGMA trusted_schema = OFF;"
                                   "PRAGMA cell_size_check = ON;"
                                   "PRAGMA temp_store = MEMORY;"
+                                  "PRAGMA cache_size = -16384;" /* KiB */
                                   "PRAGMA journal_size_limit = 67108864;";
     (void)sqlite3_extended_result_codes(db, 1);    /* fails only without a connection */
     (void)sqlite3_busy_timeout(db, STORE_BUSY_MS); /* the same */
