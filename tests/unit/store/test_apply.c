@@ -27,7 +27,7 @@ static void test_larger_stamp_wins(void **state)
     /* Numbers beyond the signed range order as what they are. */
     write_sample(store, "a", UINT64_MAX, 1, 2000, "largest node");
     check_value(store, "a", "largest node");
-    write_sample(store, "a", 1, 4, UINT64_MAX - 1, "far future");
+    write_sample(store, "a", 1, 4, ((uint64_t)1 << 63) + 1, "far future");
     check_value(store, "a", "far future");
     struct held *held = held_load(store);
     assert_int_equal(held->row_count, 1);
