@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include "node/base/hashtable.h"
 
 enum { KIND_NUMBERS = 256 };
 

@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
+#include "node/base/hashtable.h"
 #include <utlist.h>
 
 struct endpoint_node {
