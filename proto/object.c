@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    /* All allocations of one unpack together, freed ones included. The densest legal object (labels
-     * of a few bytes) needs about 25 times its packed size. */
-    UNPACK_BUDGET_BYTES = 64 * OBJECT_PACKED_MAX
+    /* All allocations of one unpack together, freed ones included. The densest object that
+     * validation accepts (labels of a byte each) needs about 15 times its packed size. */
+    UNPACK_BUDGET_BYTES = 32 * OBJECT_PACKED_MAX
 };
 
 size_t object_id(const struct kind *kind, const Skein__Metadata *metadata,
