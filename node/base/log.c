@@ -35,12 +35,12 @@ bool log_enabled(enum log_level level)
     return level >= sink.level;
 }
 
-/* Escape for a JSON string; control bytes and bytes above 0x7e become \u00XX. */
-static size_t escape(char *out, size_t size, const char *text)
+/* Control bytes and bytes above 0x7e become \u00XX; what ends a JSON string is escaped in JSON. */
+static size_t escape(char *out, size_t size, const char *text, bool json)
 {
     size_t len = 0;
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0' && len + 7 < size; p++) {
-        if (*p == '"' || *p == '\\') {
+        if (json && (*p == '"' || *p == '\\')) {
             out[len++] = '\\';
             out[len++] = (char)*p;
         } else if (*p < 0x20 || *p > 0x7e) {
@@ -65,7 +65,7 @@ void log_write(enum log_level level, const char *event, const char *fmt, ...)
     va_end(args);
 
     char escaped[DETAIL_MAX * 2];
-    escape(escaped, sizeof(escaped), detail);
+    escape(escaped, sizeof(escaped), detail, sink.json);
     char stamp[TIME_TEXT_MAX];
     time_format_wall(time_wall_ms(), stamp);
 
