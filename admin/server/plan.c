@@ -182,13 +182,32 @@ static void read_request(const json_t *document, const struct kind *expected, co
     }
 }
 
+/* Where in a document of many objects a fault is: a new reference. */
+static json_t *place_members(size_t idx, size_t line)
+{
+    json_t *members = json_object();
+    (void)json_object_set_new(members, "index", json_integer((json_int_t)idx));
+    if (line != 0) {
+        (void)json_object_set_new(members, "line", json_integer((json_int_t)line));
+    }
+    return members;
+}
+
+/* A fault of a whole request of an apply. */
+static json_t *request_members(const struct plan_request *request)
+{
+    return request->label != NULL ? place_members(request->idx, request->line) : NULL;
+}
+
 bool plan_read(const json_t *document, const struct kind *expected, const char *id,
                const struct plan_place *place, struct plan_requests *requests,
                struct problem *problem)
 {
     struct faults faults;
     faults_init(&faults);
-    struct plan_request request = {.kind = expected};
+    struct plan_request request = {.kind = expected,
+                                   .idx = place != NULL ? place->idx : 0,
+                                   .line = place != NULL ? place->line : 0};
     if (!json_is_object(document)) {
         fault_add(&faults, "this is no object; accepted: a mapping with kind, metadata and spec");
     } else {
@@ -199,13 +218,7 @@ bool plan_read(const json_t *document, const struct kind *expected, const char *
     if (good) {
         append_request(requests, &request);
     } else {
-        json_t *members = json_object();
-        if (place != NULL) {
-            (void)json_object_set_new(members, "index", json_integer((json_int_t)place->idx));
-        }
-        if (place != NULL && place->line != 0) {
-            (void)json_object_set_new(members, "line", json_integer((json_int_t)place->line));
-        }
+        json_t *members = place != NULL ? place_members(place->idx, place->line) : NULL;
         problem_add_faults(problem, request.label, members, &faults);
         json_decref(members);
         request_deinit(&request);
@@ -276,7 +289,7 @@ bool plan_check_duplicates(const struct plan_requests *requests, struct problem 
         const struct plan_request *first = NULL;
         if (!keys_add(&keys, &requests->items[i], &first)) {
             good = false;
-            problem_add(problem, requests->items[i].label, NULL,
+            problem_add(problem, requests->items[i].label, request_members(&requests->items[i]),
                         "this object is in the document twice, first as %s", first->label);
         }
     }
@@ -368,7 +381,7 @@ static void plan_endpoint(struct planner *planner, const struct plan_request *ba
     const Skein__Endpoint *after = have != NULL ? as_endpoint(have->message) : NULL;
     if (named != NULL && named->request->message != NULL) {
         if (want != NULL && !same_spec(as_endpoint(named->request->message), want->message)) {
-            problem_add(planner->problem, named->request->label, NULL,
+            problem_add(planner->problem, named->request->label, request_members(named->request),
                         "differs from spec.endpoints of %s in the same document",
                         backend->label != NULL ? backend->label : backend->id);
         }

@@ -37,7 +37,9 @@ struct plan_request {
     const struct kind *kind;
     char *id;                       /* owned */
     struct object_message *message; /* owned, as it is to be stored; NULL deletes */
-    char *label;                    /* "[2] Route shop/checkout", for faults; owned */
+    char *label;                    /* "[2] Route shop/checkout", for faults; owned; may be NULL */
+    size_t idx;                     /* as plan_place has them */
+    size_t line;
 
     /* A Backend whose document has spec.endpoints: these, in ascending order of id. */
     bool sets_endpoints;

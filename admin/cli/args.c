@@ -1,0 +1,207 @@
+/*
+ * Option table and parser; see the header.
+ */
+#include "admin/cli/args.h"
+
+#include "node/base/buf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct option_row {
+    uint32_t bit;
+    char letter; /* 0: none */
+    const char *name;
+    const char *value; /* NULL: a flag */
+    const char *help;
+} option_rows[] = {
+    {OPTION_NAMESPACE, 'n', "namespace", "NAME", "the namespace to look in (default: default)"},
+    {OPTION_ALL_NAMESPACES, 'A', "all-namespaces", NULL, "all namespaces"},
+    {OPTION_SELECTOR, 'l', "selector", "LABELS", "only objects with these labels: tier=gold,zone"},
+    {OPTION_FILE, 'f', "file", "FILE",
+     "a manifest (YAML or JSON), - for standard input, or a folder"},
+    {OPTION_DRY_RUN, 0, "dry-run", NULL, "check and show what would change, write nothing"},
+    {OPTION_WAIT, 0, "wait", NULL, "answer once every live node has the change"},
+    {OPTION_OUT, 0, "out", "FILE", "write there instead of standard output"},
+    {OPTION_SINCE, 0, "since", "TOKEN", "resume after this revision, as a watch printed it"},
+    {OPTION_OUTPUT, 'o', "output", "FORM", "table, json or yaml"},
+    {OPTION_SERVER, 's', "server", "URL",
+     "unix:///path or http://host:port (default: SKEIN_SERVER, then\n"
+     "                              unix:///run/skein/admin.sock)"},
+    {OPTION_VERSION, 0, "version", NULL, "print the version"},
+    {OPTION_HELP, 'h', "help", NULL, "show help"},
+};
+
+static const struct option_row *row_by_name(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
+        if (strlen(option_rows[i].name) == len && memcmp(option_rows[i].name, name, len) == 0) {
+            return &option_rows[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct option_row *row_by_letter(char letter)
+{
+    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
+        if (option_rows[i].letter == letter) {
+            return &option_rows[i];
+        }
+    }
+    return NULL;
+}
+
+static int set_output(struct args *args, const char *value, struct err_info *err)
+{
+    static const struct {
+        const char *name;
+        enum output_form form;
+    } forms[] = {{"table", OUTPUT_TABLE}, {"json", OUTPUT_JSON}, {"yaml", OUTPUT_YAML}};
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        if (strcmp(forms[i].name, value) == 0) {
+            args->output = forms[i].form;
+            return RC_OK;
+        }
+    }
+    return err_set(err, RC_INVALID, "--output: \"%.40s\" is unknown; accepted: table, json, yaml",
+                   value);
+}
+
+static int set_option(struct args *args, const struct option_row *row, const char *value,
+                      struct err_info *err)
+{
+    args->given |= row->bit;
+    switch (row->bit) {
+    case OPTION_SERVER:
+        args->server = value;
+        return RC_OK;
+    case OPTION_OUTPUT:
+        return set_output(args, value, err);
+    case OPTION_NAMESPACE:
+        args->namespace_ = value;
+        return RC_OK;
+    case OPTION_SELECTOR:
+        args->selector = value;
+        return RC_OK;
+    case OPTION_OUT:
+        args->out = value;
+        return RC_OK;
+    case OPTION_SINCE:
+        args->since = value;
+        return RC_OK;
+    case OPTION_FILE:
+        if (args->file_count == ARGS_FILES_MAX) {
+            return err_set(err, RC_INVALID, "--file: given more than %d times", ARGS_FILES_MAX);
+        }
+        args->files[args->file_count++] = value;
+        return RC_OK;
+    default:
+        return RC_OK; /* a flag: the bit says it all */
+    }
+}
+
+/* The option's value, which may be the next argument; *i then moves on to it. */
+static int take_value(const struct option_row *row, const char *joined, int argc, char **argv,
+                      int *i, const char **ret_value, struct err_info *err)
+{
+    if (joined == NULL && *i + 1 < argc) {
+        joined = argv[++*i];
+    }
+    if (joined == NULL) {
+        return err_set(err, RC_INVALID, "--%s needs a value: %s", row->name, row->value);
+    }
+    *ret_value = joined;
+    return RC_OK;
+}
+
+static int parse_long(struct args *args, int argc, char **argv, int *i, struct err_info *err)
+{
+    const char *name = argv[*i] + 2;
+    const char *equals = strchr(name, '=');
+    const struct option_row *row =
+        row_by_name(name, equals != NULL ? (size_t)(equals - name) : strlen(name));
+    if (row == NULL) {
+        return err_set(err, RC_INVALID, "unknown option %.80s", argv[*i]);
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (row->value == NULL) {
+        return value == NULL ? set_option(args, row, NULL, err)
+                             : err_set(err, RC_INVALID, "--%s takes no value", row->name);
+    }
+    int rc = take_value(row, value, argc, argv, i, &value, err);
+    return rc != RC_OK ? rc : set_option(args, row, value, err);
+}
+
+static int parse_letters(struct args *args, int argc, char **argv, int *i, struct err_info *err)
+{
+    for (const char *at = argv[*i] + 1; *at != '\0'; at++) {
+        const struct option_row *row = row_by_letter(*at);
+        if (row == NULL) {
+            return err_set(err, RC_INVALID, "unknown option -%c", *at);
+        }
+        if (row->value == NULL) {
+            int rc = set_option(args, row, NULL, err);
+            if (rc != RC_OK) {
+                return rc;
+            }
+            continue;
+        }
+        const char *value = at[1] != '\0' ? at + 1 : NULL;
+        int rc = take_value(row, value, argc, argv, i, &value, err);
+        return rc != RC_OK ? rc : set_option(args, row, value, err);
+    }
+    return RC_OK;
+}
+
+int args_parse(int argc, char **argv, struct args *ret_args, struct err_info *err)
+{
+    *ret_args = (struct args){0};
+    bool options = true;
+    for (int i = 1; i < argc; i++) {
+        int rc = RC_OK;
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+        } else if (options && argv[i][0] == '-' && argv[i][1] == '-') {
+            rc = parse_long(ret_args, argc, argv, &i, err);
+        } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
+            rc = parse_letters(ret_args, argc, argv, &i, err);
+        } else if (ret_args->word_count == ARGS_WORDS_MAX) {
+            rc = err_set(err, RC_INVALID, "more than %d words", ARGS_WORDS_MAX);
+        } else {
+            ret_args->words[ret_args->word_count++] = argv[i];
+        }
+        if (rc != RC_OK) {
+            return rc;
+        }
+    }
+    return RC_OK;
+}
+
+int args_check(const struct args *args, uint32_t accepted, const char *command,
+               struct err_info *err)
+{
+    uint32_t wrong = args->given & ~accepted;
+    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
+        if ((wrong & option_rows[i].bit) != 0) {
+            return err_set(err, RC_INVALID, "--%s is not an option of \"%s\"; see skeinctl help %s",
+                           option_rows[i].name, command, command);
+        }
+    }
+    return RC_OK;
+}
+
+void args_help(uint32_t accepted, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(option_rows); i++) {
+        const struct option_row *row = &option_rows[i];
+        if ((accepted & row->bit) == 0) {
+            continue;
+        }
+        char left[40];
+        (void)snprintf(left, sizeof(left), "%c%c%s --%s %s", row->letter != 0 ? '-' : ' ',
+                       row->letter != 0 ? row->letter : ' ', row->letter != 0 ? "," : " ",
+                       row->name, row->value != NULL ? row->value : "");
+        (void)buf_printf(out, "  %-26s  %s\n", left, row->help);
+    }
+}
