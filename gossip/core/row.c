@@ -12,6 +12,9 @@
 static const uint64_t value_key0 = 0x736b65696e20726fU;
 static const uint64_t value_key1 = 0x772076616c756531U;
 
+/* Above every honest clock (the year 10,800), below what could overflow when counted on. */
+#define HLC_MAX 0xffff000000000000U
+
 /* A deletion and an empty value must differ, so the flag takes part through the key. */
 static uint64_t value_hash(const struct row *row)
 {
@@ -69,6 +72,9 @@ int row_check(const struct row *row, struct err_info *err)
     }
     if (!row_is_live(row) && row->value_len != 0) {
         return err_set(err, RC_INVALID, "a deleted row has a value");
+    }
+    if (row->hlc == 0 || row->hlc >= HLC_MAX) {
+        return err_set(err, RC_INVALID, "row without a possible time");
     }
     if (row->dot.origin.node == 0 || row->dot.origin.generation == 0 || row->dot.seq == 0) {
         return err_set(err, RC_INVALID, "row without origin or sequence number");
