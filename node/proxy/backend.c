@@ -47,9 +47,8 @@ void backend_ref(struct backend *backend)
     refcnt_get(&backend->refs);
 }
 
-static void backend_release(struct qsbr_node *node)
+void backend_destroy(struct backend *backend)
 {
-    struct backend *backend = CONTAINER_OF(node, struct backend, retired);
     struct endpoint_set *set = atomic_load_explicit(&backend->set, memory_order_relaxed);
     for (uint32_t i = 0; i < set->count; i++) {
         catalog_endpoint_gone(backend->catalog, set->entries[i].endpoint);
@@ -58,6 +57,11 @@ static void backend_release(struct qsbr_node *node)
     DL_DELETE(backend->catalog->backends, backend);
     mem_free(backend->name);
     mem_free(backend);
+}
+
+static void backend_release(struct qsbr_node *node)
+{
+    backend_destroy(CONTAINER_OF(node, struct backend, retired));
 }
 
 void backend_put(struct backend *backend)

@@ -58,6 +58,9 @@ void backend_ref(struct backend *backend);
 /* Any thread: the last one posts it to the control thread. NULL is accepted. */
 void backend_put(struct backend *backend);
 
+/* At the end of the catalog, whoever still refers to it. */
+void backend_destroy(struct backend *backend);
+
 /* As backend_set of proxy.h. Control thread. */
 MUST_CHECK int backend_replace(struct backend *backend, enum balance balance,
                                const struct proxy_endpoint *endpoints, size_t count,

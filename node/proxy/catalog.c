@@ -17,9 +17,13 @@ void catalog_init(struct catalog *catalog, size_t slot_count)
 void catalog_deinit(struct catalog *catalog)
 {
     hosts_deinit(&catalog->hosts);
+    qsbr_flush(&catalog->qsbr);
+    /* Those that their owner still refers to: nobody can do that any more. */
+    while (catalog->backends != NULL) {
+        backend_destroy(catalog->backends);
+    }
     qsbr_deinit(&catalog->qsbr);
     ASSERT(catalog->routes == NULL);
-    ASSERT(catalog->backends == NULL);
 }
 
 struct route *catalog_route(struct catalog *catalog, const char *name)

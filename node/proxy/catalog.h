@@ -32,7 +32,7 @@ struct catalog {
 
 void catalog_init(struct catalog *catalog, size_t slot_count);
 
-/* No worker is left, and all backends were unreferenced by their owners. */
+/* No worker is left. Backends that were not unreferenced go as well. */
 void catalog_deinit(struct catalog *catalog);
 
 /* Find or make; one use more. Control thread. */

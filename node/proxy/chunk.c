@@ -117,24 +117,27 @@ void chunkq_clear(struct chunk_pool *pool, struct chunkq *queue)
     }
 }
 
-char *chunkq_flat(struct chunk_pool *pool, struct chunkq *queue)
+char *chunkq_pull(struct chunk_pool *pool, struct chunkq *queue, size_t len)
 {
-    if (queue->head == NULL) {
-        return NULL;
+    ASSERT(queue->head != NULL && len <= queue->len);
+    if (queue->head->end - queue->head->start >= len) {
+        return queue->head->bytes + queue->head->start;
     }
-    if (queue->head->next != NULL) {
-        struct chunk *flat = chunk_take(pool, queue->len);
-        struct chunk *chunk;
-        while ((chunk = chunkq_shift(queue)) != NULL) {
-            size_t n = chunk->end - chunk->start;
-            memcpy(flat->bytes + flat->end, chunk->bytes + chunk->start, n);
-            flat->end += (uint32_t)n;
-            chunk_put(pool, chunk);
-        }
-        queue_add(queue, flat);
-        queue->len = flat->end;
+    struct chunk *flat = chunk_take(pool, len);
+    while (flat->end < len) {
+        const struct chunk *head = queue->head;
+        size_t n = MIN(len - flat->end, (size_t)(head->end - head->start));
+        memcpy(flat->bytes + flat->end, head->bytes + head->start, n);
+        flat->end += (uint32_t)n;
+        chunkq_drop(pool, queue, n);
     }
-    return queue->head->bytes + queue->head->start;
+    flat->next = queue->head;
+    queue->head = flat;
+    if (queue->tail == NULL) {
+        queue->tail = flat;
+    }
+    queue->len += flat->end;
+    return flat->bytes;
 }
 
 void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len)

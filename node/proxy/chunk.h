@@ -52,9 +52,9 @@ void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes
 struct chunk *chunkq_shift(struct chunkq *queue);
 void chunkq_clear(struct chunk_pool *pool, struct chunkq *queue);
 
-/* All bytes as one run; the queue keeps them. Copies into a single chunk when there are several.
- * At most 64 KiB. */
-char *chunkq_flat(struct chunk_pool *pool, struct chunkq *queue);
+/* Make at least the first len bytes (<= queue->len, at most 64 KiB) one run in the first chunk, and
+ * return it. The queue keeps them. */
+char *chunkq_pull(struct chunk_pool *pool, struct chunkq *queue, size_t len);
 void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len);
 
 #endif

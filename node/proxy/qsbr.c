@@ -89,11 +89,16 @@ size_t qsbr_reclaim(struct qsbr *qsbr)
     return count + qsbr_release_posted(qsbr);
 }
 
-void qsbr_deinit(struct qsbr *qsbr)
+void qsbr_flush(struct qsbr *qsbr)
 {
     size_t count;
     do {
         count = qsbr_release_before(qsbr, UINT64_MAX) + qsbr_release_posted(qsbr);
     } while (count != 0);
+}
+
+void qsbr_deinit(struct qsbr *qsbr)
+{
+    qsbr_flush(qsbr);
     MEM_FREE(qsbr->readers);
 }

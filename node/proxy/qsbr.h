@@ -44,6 +44,7 @@ struct qsbr {
 void qsbr_init(struct qsbr *qsbr, size_t reader_count);
 
 /* Release everything at once. No reader may be running. */
+void qsbr_flush(struct qsbr *qsbr);
 void qsbr_deinit(struct qsbr *qsbr);
 
 /* Thread: the reader's. */

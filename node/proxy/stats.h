@@ -32,7 +32,7 @@
     X(STAT_RESPONSE_CUT, "skein_responses_cut_total", "",                                          \
       "Responses that ended early, shown to the client by closing")
 
-enum stat {
+enum stat_id {
 #define X(name, metric, labels, help) name,
     STAT_TABLE(X)
 #undef X
@@ -99,7 +99,7 @@ struct stats {
     _Atomic uint64_t upstreams; /* open now, idle included */
 };
 
-static inline void stat_add(struct stats *stats, enum stat stat, uint64_t n)
+static inline void stat_add(struct stats *stats, enum stat_id stat, uint64_t n)
 {
     counter_add(&stats->values[stat], n);
 }

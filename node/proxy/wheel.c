@@ -15,6 +15,12 @@ void wheel_init(struct wheel *wheel, uint64_t now_ms)
     wheel->count = 0;
 }
 
+void wheel_restart(struct wheel *wheel, uint64_t now_ms)
+{
+    ASSERT(wheel->count == 0);
+    wheel->tick = now_ms / WHEEL_TICK_MS + 1;
+}
+
 static void entry_link(struct wheel *wheel, struct wheel_entry *entry, uint64_t tick)
 {
     tick = MIN(MAX(tick, wheel->tick), wheel->tick + WHEEL_SLOTS - 1);

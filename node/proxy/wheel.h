@@ -17,11 +17,18 @@ enum {
     WHEEL_SLOTS = 1024, /* 51 s; what lies further is looked at once a turn */
 };
 
+/* Whose deadline it is, for the one who is told. */
+enum wheel_kind {
+    WHEEL_CLIENT = 0,
+    WHEEL_UPSTREAM,
+};
+
 struct wheel_entry {
     struct wheel_entry *prev; /* NULL: not queued */
     struct wheel_entry *next;
     uint64_t deadline_ms; /* 0: none */
     uint64_t tick;        /* when its slot comes up */
+    enum wheel_kind kind;
 };
 
 struct wheel {
@@ -35,6 +42,9 @@ struct wheel {
 typedef void (*wheel_fire_fn)(void *ctx, struct wheel_entry *entry);
 
 void wheel_init(struct wheel *wheel, uint64_t now_ms);
+
+/* The wheel is empty and was not advanced for a while. */
+void wheel_restart(struct wheel *wheel, uint64_t now_ms);
 
 /* deadline_ms > 0. A zeroed entry is ready for use. */
 void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline_ms);

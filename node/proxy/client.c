@@ -1,0 +1,452 @@
+/*
+ * HTTP/1 from clients: requests in, tunnels, the end of connections; see client.h for the states.
+ * What goes out is in client_out.c.
+ */
+#include "node/proxy/client.h"
+
+#include "node/base/mem.h"
+#include "node/proxy/client_int.h"
+
+#include <utlist.h>
+
+static struct client *of_sock(struct sock *sock)
+{
+    return CONTAINER_OF(sock, struct client, sock);
+}
+
+static struct worker *worker_of(const struct client *client)
+{
+    return client->sock.worker;
+}
+
+void client_touch(struct client *client)
+{
+    uint32_t delay_ms = client->state == CLIENT_TUNNEL ? client->tunnel_ms : client->client_ms;
+    worker_deadline(worker_of(client), &client->timer, delay_ms);
+}
+
+void client_close(struct client *client)
+{
+    if (client->state == CLIENT_CLOSED) {
+        return;
+    }
+    struct worker *worker = worker_of(client);
+    ASSERT(client->side.exchange == NULL);
+    client->state = CLIENT_CLOSED;
+    DL_DELETE(worker->clients, client);
+    wheel_clear(&worker->wheel, &client->timer);
+    worker->client_count--;
+    atomic_store_explicit(&worker->stats.clients, worker->client_count, memory_order_relaxed);
+    for (size_t i = 0; i < worker->acceptor_count; i++) {
+        acceptor_resume(&worker->acceptors[i]);
+    }
+    sock_close(&client->sock);
+}
+
+static void client_free(struct client *client)
+{
+    struct worker *worker = worker_of(client);
+    chunkq_clear(&worker->chunks, &client->in);
+    buf_deinit(&client->trailers);
+    pool_put(&worker->client_pool, client);
+}
+
+static void on_resume(struct task *task);
+
+static void on_closed(struct sock *sock)
+{
+    struct client *client = of_sock(sock);
+    if (client->resuming) {
+        client->free_on_resume = true; /* the task is queued and looks at it */
+        return;
+    }
+    client_free(client);
+}
+
+void client_resume_soon(struct client *client)
+{
+    if (!client->resuming && client->in.len != 0) {
+        client->resuming = true;
+        worker_defer(worker_of(client), &client->resume, on_resume);
+    }
+}
+
+void client_update_reading(struct client *client)
+{
+    if (client->held || client->stuffed) {
+        sock_pause(&client->sock);
+    } else {
+        sock_resume(&client->sock);
+    }
+}
+
+/* ---- requests ---- */
+
+static enum reason fault_reason(enum h1_fault fault)
+{
+    static const uint8_t reasons[H1_FAULT_COUNT] = {
+        [H1_FAULT_TARGET] = REASON_BAD_PATH,
+        [H1_FAULT_VERSION] = REASON_BAD_VERSION,
+        [H1_FAULT_HOST] = REASON_BAD_HOST,
+        [H1_FAULT_LENGTH] = REASON_BAD_FRAMING,
+        [H1_FAULT_CODING] = REASON_BAD_FRAMING,
+        [H1_FAULT_CODING_UNKNOWN] = REASON_NOT_IMPLEMENTED,
+        [H1_FAULT_LENGTH_AND_CODING] = REASON_BAD_FRAMING,
+        [H1_FAULT_HEAD_TOO_BIG] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_FIELDS_TOO_MANY] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_TARGET_TOO_LONG] = REASON_URI_TOO_LONG,
+        [H1_FAULT_CHUNK_SIZE] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_LINE] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_DATA] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_OVERHEAD] = REASON_BAD_FRAMING,
+        [H1_FAULT_TRAILER] = REASON_BAD_FRAMING,
+        [H1_FAULT_TRAILER_TOO_BIG] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_BODY_TOO_BIG] = REASON_BODY_TOO_BIG,
+    };
+    return reasons[fault] != REASON_NONE ? (enum reason)reasons[fault] : REASON_BAD_REQUEST;
+}
+
+/* Answer a head that could not be read, and end the connection. */
+static void client_refuse(struct client *client, enum reason reason)
+{
+    exchange_refused(worker_of(client), &client->peer, reason);
+    client->keep = false;
+    client->request_done = false;
+    client->http10 = false;
+    client->is_head = false;
+    client_put_answer(client, reason);
+}
+
+/* Begin the exchange for the head that was just parsed. */
+static void begin_exchange(struct client *client, const char *bytes,
+                           const struct proxy_defaults *defaults)
+{
+    struct worker *worker = worker_of(client);
+    const struct h1_head *head = &worker->request;
+    const struct h1_body_limits limits = {.body_bytes = defaults->body_bytes_max};
+    if (client->state == CLIENT_IDLE) {
+        client->start_ns = uv_hrtime();
+    }
+    client->scan = (struct h1_scan){0};
+    client->state = CLIENT_BUSY;
+    client->keep = head->keep_alive && !worker->draining;
+    client->http10 = head->minor == 0;
+    client->is_head = head->method_id == H1_HEAD;
+    client->request_done = client->chunked = client->until_close = false;
+    client->client_ms = defaults->timeouts.client_ms;
+    client->keepalive_ms = defaults->timeouts.keepalive_ms;
+    client->tunnel_ms = defaults->timeouts.tunnel_ms;
+    buf_reset(&client->trailers);
+    h1_body_init(&client->body, head->framing, head->content_length, &limits, &client->trailers);
+    const struct exchange_request request = {
+        .head = head,
+        .bytes = bytes,
+        .peer = &client->peer,
+        .start_ns = client->start_ns,
+    };
+    exchange_start(worker, &client->side, &request);
+    const struct exchange *exchange = client->side.exchange;
+    if (exchange != NULL) {
+        client->client_ms = exchange->timeouts.client_ms;
+        client->keepalive_ms = exchange->timeouts.keepalive_ms;
+        client->tunnel_ms = exchange->timeouts.tunnel_ms;
+        client_touch(client);
+    }
+}
+
+/* A head at the front of bytes; returns how much it took, 0: incomplete, or the end. */
+static size_t take_head(struct client *client, const char *bytes, size_t len)
+{
+    struct worker *worker = worker_of(client);
+    const struct proxy_defaults *defaults = worker_defaults(worker);
+    const struct h1_limits limits = {
+        .head_bytes = defaults->header_bytes_max,
+        .field_count = defaults->header_count_max,
+        .target_bytes = defaults->uri_bytes_max,
+    };
+    struct h1_head *head = &worker->request;
+    int rc = h1_parse_request(&client->scan, bytes, len, &limits, head);
+    if (rc == RC_AGAIN) {
+        if (client->state == CLIENT_IDLE) {
+            client->state = CLIENT_HEAD;
+            client->start_ns = uv_hrtime();
+            worker_deadline(worker, &client->timer, defaults->timeouts.client_header_ms);
+        }
+        return 0;
+    }
+    if (rc != RC_OK) {
+        client_refuse(client, fault_reason(head->fault));
+        return 0;
+    }
+    size_t used = head->len;
+    begin_exchange(client, bytes, defaults);
+    return used;
+}
+
+/* Body data at the front of bytes; returns how much it took. */
+static size_t take_body(struct client *client, const char *bytes, size_t len)
+{
+    struct h1_piece piece;
+    int rc = h1_body_next(&client->body, bytes, len, &piece);
+    if (rc != RC_OK) {
+        exchange_request_fault(client->side.exchange, fault_reason(client->body.fault));
+        return 0;
+    }
+    if (piece.data_len != 0) {
+        exchange_request_data(client->side.exchange, piece.data, piece.data_len);
+        client_touch(client);
+    }
+    return piece.used;
+}
+
+/* As far as these bytes go and can be used now; returns how many were. */
+static size_t take_input(struct client *client, const char *bytes, size_t len)
+{
+    size_t used = 0;
+    for (;;) {
+        if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+            size_t n = used == len ? 0 : take_head(client, bytes + used, len - used);
+            if (n == 0) {
+                break;
+            }
+            used += n;
+        } else if (client->state == CLIENT_BUSY && !client->request_done) {
+            if (h1_body_done(&client->body)) {
+                client->request_done = true;
+                exchange_request_end(client->side.exchange, client->trailers.data,
+                                     client->trailers.len);
+                continue;
+            }
+            size_t n = used == len ? 0 : take_body(client, bytes + used, len - used);
+            if (n == 0) {
+                break;
+            }
+            used += n;
+        } else if (client->state == CLIENT_TUNNEL && used != len) {
+            client_touch(client);
+            exchange_request_data(client->side.exchange, bytes + used, len - used);
+            used = len;
+        } else {
+            break;
+        }
+    }
+    return client->state == CLIENT_LINGER || client->state == CLIENT_CLOSED ? len : used;
+}
+
+/* Use what is kept in `in`, now that the state allows more or more has come. */
+static void take_kept(struct client *client)
+{
+    struct chunk_pool *chunks = &worker_of(client)->chunks;
+    while (client->in.len != 0) {
+        /* Only a head must lie in one piece. */
+        const struct chunk *head = client->in.head;
+        size_t len = head->end - head->start;
+        if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+            len = MAX(len, MIN(client->in.len, (size_t)H1_HEAD_BYTES_MAX));
+        }
+        const char *bytes = chunkq_pull(chunks, &client->in, len);
+        len = client->in.head->end - client->in.head->start;
+        size_t used = take_input(client, bytes, len);
+        chunkq_drop(chunks, &client->in, used);
+        if (used == 0) {
+            break;
+        }
+    }
+    bool stuffed = client->in.len > CLIENT_PIPELINE_BYTES && client->state == CLIENT_BUSY;
+    if (stuffed != client->stuffed && client->state != CLIENT_CLOSED) {
+        client->stuffed = stuffed;
+        client_update_reading(client);
+    }
+}
+
+static void on_resume(struct task *task)
+{
+    struct client *client = CONTAINER_OF(task, struct client, resume);
+    client->resuming = false;
+    if (client->free_on_resume) {
+        client_free(client);
+        return;
+    }
+    if (client->state != CLIENT_CLOSED) {
+        take_kept(client);
+    }
+}
+
+static void on_data(struct sock *sock, const char *bytes, size_t len)
+{
+    struct client *client = of_sock(sock);
+    if (client->state == CLIENT_CLOSED) {
+        return;
+    }
+    if (client->state == CLIENT_LINGER) {
+        client->discarded += len;
+        if (client->discarded > CLIENT_LINGER_BYTES) {
+            client_close(client);
+        }
+        return;
+    }
+    struct chunk_pool *chunks = &worker_of(client)->chunks;
+    if (client->in.len == 0) {
+        size_t used = take_input(client, bytes, len);
+        if (used == len) {
+            return;
+        }
+        chunkq_put(chunks, &client->in, bytes + used, len - used);
+        if (client->in.len <= CLIENT_PIPELINE_BYTES) {
+            return;
+        }
+    } else {
+        chunkq_put(chunks, &client->in, bytes, len);
+    }
+    take_kept(client);
+}
+
+/* ---- the end of connections ---- */
+
+/* The client cannot be served any more: cancel what is under way. */
+static void client_lost(struct client *client)
+{
+    if (client->side.exchange != NULL) {
+        exchange_client_gone(client->side.exchange);
+    }
+    client_close(client);
+}
+
+static void on_eof(struct sock *sock)
+{
+    struct client *client = of_sock(sock);
+    client->eof = true;
+    if (client->state == CLIENT_TUNNEL && client->side.exchange != NULL) {
+        exchange_client_finished(client->side.exchange);
+        return;
+    }
+    if (client->state == CLIENT_LINGER && client->closing_soon) {
+        return; /* it may still read what is being sent */
+    }
+    client_lost(client);
+}
+
+static void on_error(struct sock *sock, int error)
+{
+    (void)error; /* the peer is gone, whatever the kernel calls it */
+    client_lost(of_sock(sock));
+}
+
+static void on_full(struct sock *sock)
+{
+    struct client *client = of_sock(sock);
+    if (client->side.exchange != NULL) {
+        exchange_client_full(client->side.exchange, true);
+    }
+}
+
+static void on_drain(struct sock *sock)
+{
+    struct client *client = of_sock(sock);
+    if (client->state == CLIENT_CLOSED) {
+        return;
+    }
+    if (client->want_finish) {
+        sock_finish(sock);
+    }
+    if (client->closing_soon) {
+        client_all_sent(client);
+        return;
+    }
+    if (client->side.exchange != NULL) {
+        client_touch(client);
+        exchange_client_full(client->side.exchange, false);
+    }
+}
+
+static const struct sock_ops client_sock_ops = {
+    .on_data = on_data,
+    .on_eof = on_eof,
+    .on_error = on_error,
+    .on_full = on_full,
+    .on_drain = on_drain,
+    .on_closed = on_closed,
+};
+
+/* BUSY: who is it that does not go on? */
+static void busy_timeout(struct client *client)
+{
+    if (sock_waiting(&client->sock) != 0) {
+        if (sock_progressed(&client->sock)) {
+            client_touch(client);
+        } else {
+            client_lost(client);
+        }
+    } else if (!client->request_done && !client->held) {
+        exchange_request_fault(client->side.exchange, REASON_CLIENT_TIMEOUT);
+    } else {
+        client_touch(client); /* the endpoint's turn; its side has a limit of its own */
+    }
+}
+
+void client_timeout(struct client *client)
+{
+    switch (client->state) {
+    case CLIENT_CLOSED:
+        return;
+    case CLIENT_IDLE:
+        client_close(client);
+        return;
+    case CLIENT_HEAD:
+        client_refuse(client, REASON_CLIENT_TIMEOUT);
+        return;
+    case CLIENT_BUSY:
+        busy_timeout(client);
+        return;
+    case CLIENT_TUNNEL:
+        client_lost(client);
+        return;
+    case CLIENT_LINGER:
+        if (client->closing_soon && sock_progressed(&client->sock)) {
+            client_touch(client);
+        } else {
+            client_close(client);
+        }
+        return;
+    }
+}
+
+void client_accept(struct worker *worker, int fd, const struct addr *peer, uint16_t local_port)
+{
+    struct client *client = pool_take(&worker->client_pool);
+    memset(client, 0, sizeof(*client));
+    sock_init(&client->sock, worker, &client_sock_ops, fd);
+    client->side.ops = &client_side_ops;
+    client->state = CLIENT_IDLE;
+    buf_init(&client->trailers, CLIENT_TRAILER_BYTES_MAX);
+    fwd_peer_init(&client->peer, peer, local_port, false);
+    DL_APPEND(worker->clients, client);
+    worker->client_count++;
+    atomic_store_explicit(&worker->stats.clients, worker->client_count, memory_order_relaxed);
+    stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
+    const struct proxy_defaults *defaults = worker_defaults(worker);
+    client->client_ms = defaults->timeouts.client_ms;
+    worker_deadline(worker, &client->timer, defaults->timeouts.client_header_ms);
+    sock_read_now(&client->sock);
+    sock_start(&client->sock);
+}
+
+void client_drain_all(struct worker *worker)
+{
+    struct client *client;
+    struct client *next;
+    DL_FOREACH_SAFE (worker->clients, client, next) {
+        if (client->state == CLIENT_IDLE) {
+            client_close(client);
+        }
+    }
+}
+
+void client_close_all(struct worker *worker)
+{
+    struct client *client;
+    struct client *next;
+    DL_FOREACH_SAFE (worker->clients, client, next) {
+        client_lost(client);
+    }
+}

@@ -1,0 +1,80 @@
+/*
+ * HTTP/1.0 and 1.1 connections from clients.
+ *
+ *   state    event                                   next
+ *   IDLE     first byte of a request                 HEAD
+ *   IDLE     keep-alive time over, end, drain        CLOSED
+ *   HEAD     head complete                           BUSY, exchange begins
+ *   HEAD     malformed, too big, late                LINGER, after an answer
+ *   BUSY     response and request complete           IDLE, or CLOSED when either side said close
+ *   BUSY     response complete, request not          LINGER
+ *   BUSY     101                                     TUNNEL
+ *   BUSY     client gone; response cannot complete   CLOSED
+ *   TUNNEL   exchange over                           CLOSED
+ *   LINGER   end, time over, too many bytes          CLOSED
+ *
+ * One request is served at a time: what is pipelined behind it waits in `in`, bounded, and is taken
+ * up when the response is complete. LINGER reads and discards after the sending side was shut, so
+ * that an answer is not lost to a reset (RFC 9112 9.6).
+ * Thread: the worker's.
+ */
+#ifndef SKEIN_NODE_PROXY_CLIENT_H
+#define SKEIN_NODE_PROXY_CLIENT_H
+
+#include "node/http/h1_body.h"
+#include "node/proxy/exchange.h"
+
+enum client_state {
+    CLIENT_CLOSED = 0,
+    CLIENT_IDLE,
+    CLIENT_HEAD,
+    CLIENT_BUSY,
+    CLIENT_TUNNEL,
+    CLIENT_LINGER,
+};
+
+struct client {
+    struct sock sock;
+    struct client_side side;
+    struct wheel_entry timer;
+    struct client *prev; /* utlist: the worker's */
+    struct client *next;
+    struct task resume; /* takes up what is pipelined */
+    enum client_state state;
+
+    bool resuming : 1; /* the task is queued */
+    bool free_on_resume : 1;
+    bool request_done : 1; /* of the exchange under way */
+    bool keep : 1;         /* another request may follow it */
+    bool http10 : 1;
+    bool is_head : 1;
+    bool chunked : 1; /* how the response's body goes out */
+    bool until_close : 1;
+    bool held : 1;    /* the exchange wants no more of the request now */
+    bool stuffed : 1; /* enough is pipelined */
+    bool eof : 1;
+    bool closing_soon : 1; /* close or linger when all is sent */
+    bool linger : 1;
+    bool want_finish : 1; /* tunnel: FIN when nothing waits */
+
+    uint32_t client_ms; /* of the exchange under way, or the last one */
+    uint32_t keepalive_ms;
+    uint32_t tunnel_ms;
+    struct chunkq in; /* an incomplete head, or what is pipelined */
+    struct h1_scan scan;
+    struct h1_body body;
+    struct buf trailers;
+    uint64_t start_ns;  /* first byte of this request */
+    uint64_t discarded; /* in LINGER */
+    struct fwd_peer peer;
+};
+
+/* Take the descriptor of an accepted connection. */
+void client_accept(struct worker *worker, int fd, const struct addr *peer, uint16_t local_port);
+
+/* The worker drains: close what is idle; what is busy closes after its response. */
+void client_drain_all(struct worker *worker);
+void client_close_all(struct worker *worker);
+void client_timeout(struct client *client);
+
+#endif

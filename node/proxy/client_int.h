@@ -1,0 +1,31 @@
+/*
+ * What client.c (input, time, end) and client_out.c (output) share. Nobody else includes it.
+ */
+#ifndef SKEIN_NODE_PROXY_CLIENT_INT_H
+#define SKEIN_NODE_PROXY_CLIENT_INT_H
+
+#include "node/proxy/client.h"
+
+enum {
+    CLIENT_PIPELINE_BYTES = 16384, /* kept behind the request under way; more is left unread */
+    CLIENT_TRAILER_BYTES_MAX = 8192,
+    CLIENT_LINGER_MS = 2000,
+    CLIENT_LINGER_BYTES = 1 << 20,
+};
+
+extern const struct client_ops client_side_ops;
+
+/* Restart the time limit for what it is doing. */
+void client_touch(struct client *client);
+/* Idempotent; there is no exchange any more. */
+void client_close(struct client *client);
+/* Take up what is kept in `in` when this event is over. */
+void client_resume_soon(struct client *client);
+void client_update_reading(struct client *client);
+
+/* Write an answer of our own and go on, linger or close. */
+void client_put_answer(struct client *client, enum reason reason);
+/* closing_soon, and nothing waits any more. */
+void client_all_sent(struct client *client);
+
+#endif

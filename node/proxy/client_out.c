@@ -1,0 +1,227 @@
+/*
+ * HTTP/1 to clients: heads, bodies, answers of our own, and what follows a response.
+ */
+#include "node/http/status.h"
+#include "node/proxy/client_int.h"
+
+#include <sys/socket.h>
+
+static struct client *of_side(struct client_side *side)
+{
+    return CONTAINER_OF(side, struct client, side);
+}
+
+static struct worker *worker_of(const struct client *client)
+{
+    return client->sock.worker;
+}
+
+/* The response is out or will be; end the connection when it is. */
+static void close_soon(struct client *client, bool linger)
+{
+    client->state = CLIENT_LINGER;
+    client->closing_soon = true;
+    client->linger = linger;
+    client_touch(client);
+    if (client->held || client->stuffed) {
+        client->held = client->stuffed = false;
+        client_update_reading(client);
+    }
+    sock_want_drain(&client->sock);
+}
+
+void client_all_sent(struct client *client)
+{
+    client->closing_soon = false;
+    if (!client->linger || client->eof) {
+        client_close(client);
+        return;
+    }
+    /* Unread input would make the kernel reset the connection, and the answer be lost. */
+    sock_finish(&client->sock);
+    worker_deadline(worker_of(client), &client->timer, CLIENT_LINGER_MS);
+}
+
+/* The response is complete: the next request, or the end. */
+static void response_done(struct client *client)
+{
+    struct worker *worker = worker_of(client);
+    if (client->state == CLIENT_TUNNEL) {
+        close_soon(client, false);
+        return;
+    }
+    if (!client->request_done || !client->keep || client->eof || worker->stopping) {
+        close_soon(client, !client->request_done || client->in.len != 0);
+        return;
+    }
+    client->state = CLIENT_IDLE;
+    client->held = false;
+    client->stuffed = false;
+    client_update_reading(client);
+    worker_deadline(worker, &client->timer, client->keepalive_ms);
+    client_resume_soon(client);
+}
+
+static void write_head(struct client *client, const struct h1_head *head, const char *bytes,
+                       const struct h1_out *how)
+{
+    struct worker *worker = worker_of(client);
+    buf_reset(&worker->head_out);
+    if (h1_write_response(&worker->head_out, head, bytes, how) != RC_OK) {
+        return; /* cannot be: it has room for the largest head and what is added */
+    }
+    sock_write(&client->sock, worker->head_out.data, worker->head_out.len);
+}
+
+static void side_interim(struct client_side *side, const struct h1_head *head, const char *bytes)
+{
+    struct client *client = of_side(side);
+    if (client->http10) {
+        return; /* RFC 9110 15.2 */
+    }
+    write_head(client, head, bytes, &(const struct h1_out){0});
+    client_touch(client);
+}
+
+/* How the body goes out, whatever it came in. */
+static enum h1_framing out_framing(const struct client *client, const struct h1_head *head)
+{
+    switch (head->framing) {
+    case H1_BODY_NONE:
+    case H1_BODY_LENGTH:
+        return head->framing;
+    case H1_BODY_CHUNKED:
+    case H1_BODY_UNTIL_CLOSE:
+        return client->http10 ? H1_BODY_UNTIL_CLOSE : H1_BODY_CHUNKED;
+    }
+    UNREACHABLE("framing");
+}
+
+static void side_head(struct client_side *side, const struct h1_head *head, const char *bytes)
+{
+    struct client *client = of_side(side);
+    struct worker *worker = worker_of(client);
+    struct h1_out how = {.date = worker_date(worker)};
+    if (head->upgrade) {
+        how.connection = H1_CONNECTION_UPGRADE;
+        client->keep = false;
+        client->state = CLIENT_TUNNEL;
+    } else {
+        how.framing = out_framing(client, head);
+        how.content_length = head->content_length;
+        if (how.framing == H1_BODY_UNTIL_CLOSE || !client->request_done || worker->draining) {
+            client->keep = false;
+        }
+        how.connection = !client->keep    ? H1_CONNECTION_CLOSE
+                         : client->http10 ? H1_CONNECTION_KEEP_ALIVE
+                                          : H1_CONNECTION_SILENT;
+        client->chunked = how.framing == H1_BODY_CHUNKED;
+        client->until_close = how.framing == H1_BODY_UNTIL_CLOSE;
+    }
+    write_head(client, head, bytes, &how);
+    client_touch(client);
+    if (client->state == CLIENT_TUNNEL) {
+        client_resume_soon(client); /* what was sent ahead */
+    }
+}
+
+static void side_data(struct client_side *side, const char *bytes, size_t len)
+{
+    struct client *client = of_side(side);
+    client_touch(client);
+    if (!client->chunked) {
+        sock_write(&client->sock, bytes, len);
+        return;
+    }
+    char head[H1_CHUNK_HEAD_MAX];
+    sock_write(&client->sock, head, h1_chunk_head(head, len));
+    sock_write(&client->sock, bytes, len);
+    sock_write(&client->sock, "\r\n", 2);
+}
+
+static void side_end(struct client_side *side, const char *trailers, size_t len)
+{
+    struct client *client = of_side(side);
+    if (client->chunked && client->state == CLIENT_BUSY) {
+        sock_write(&client->sock, "0\r\n", 3);
+        sock_write(&client->sock, trailers, len);
+        sock_write(&client->sock, "\r\n", 2);
+    }
+    response_done(client);
+}
+
+void client_put_answer(struct client *client, enum reason reason)
+{
+    struct worker *worker = worker_of(client);
+    const struct reason_row *row = reason_row(reason);
+    const char *extra = NULL;
+    if (row->status == 503) {
+        extra = "Retry-After: 1\r\n";
+    } else if (row->status == 405) {
+        extra = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n";
+    }
+    bool keep = client->keep && client->request_done && !worker->draining;
+    const struct status_answer answer = {
+        .status = row->status,
+        .end = !keep            ? STATUS_END_CLOSE
+               : client->http10 ? STATUS_END_KEEP_ALIVE
+                                : STATUS_END_KEEP,
+        .is_head = client->is_head,
+        .date = worker_date(worker),
+        .extra = extra,
+        .detail = row->text,
+    };
+    client->keep = keep;
+    buf_reset(&worker->head_out);
+    if (status_put_answer(&worker->head_out, &answer) == RC_OK) {
+        sock_write(&client->sock, worker->head_out.data, worker->head_out.len);
+    }
+    response_done(client);
+}
+
+static void side_answer(struct client_side *side, enum reason reason)
+{
+    struct client *client = of_side(side);
+    /* A request without body is complete, though nobody was told so yet. */
+    client->request_done = client->request_done || h1_body_done(&client->body);
+    client_put_answer(client, reason);
+}
+
+static void side_cut(struct client_side *side)
+{
+    struct client *client = of_side(side);
+    if (client->until_close && client->state == CLIENT_BUSY) {
+        /* A FIN would look like a complete body. */
+        const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+        (void)setsockopt(client->sock.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    }
+    client_close(client);
+}
+
+static void side_hold(struct client_side *side, bool hold)
+{
+    struct client *client = of_side(side);
+    client->held = hold;
+    if (!hold) {
+        client_touch(client);
+    }
+    client_update_reading(client);
+}
+
+static void side_finish(struct client_side *side)
+{
+    struct client *client = of_side(side);
+    client->want_finish = true;
+    sock_want_drain(&client->sock);
+}
+
+const struct client_ops client_side_ops = {
+    .interim = side_interim,
+    .head = side_head,
+    .data = side_data,
+    .end = side_end,
+    .answer = side_answer,
+    .cut = side_cut,
+    .hold = side_hold,
+    .finish = side_finish,
+};

@@ -1,0 +1,248 @@
+/*
+ * The life of an exchange: begin, events from both sides, end; see exchange.h for the table.
+ *
+ * Order when it ends: both codecs are detached first, then they are told, so that nothing they do
+ * comes back here.
+ */
+#include "node/proxy/exchange.h"
+
+#include "node/base/mem.h"
+#include "node/proxy/access_log.h"
+
+/* Texts for the access log: what is too long for it is cut. */
+static void keep_log_text(struct exchange *exchange, const struct exchange_request *request)
+{
+    const struct h1_head *head = request->head;
+    exchange->method_len = (uint16_t)MIN(head->method.len, sizeof(exchange->method_text));
+    memcpy(exchange->method_text, request->bytes + head->method.off, exchange->method_len);
+    exchange->host_len = (uint16_t)MIN(head->host_name_len, sizeof(exchange->host_text));
+    memcpy(exchange->host_text, head->host_name, exchange->host_len);
+    exchange->target_len = (uint16_t)MIN(head->target.len, sizeof(exchange->target_text));
+    memcpy(exchange->target_text, request->bytes + head->target.off, exchange->target_len);
+    memcpy(exchange->peer_text, request->peer->address, sizeof(exchange->peer_text));
+}
+
+void exchange_start(struct worker *worker, struct client_side *side,
+                    const struct exchange_request *request)
+{
+    struct exchange *exchange = pool_take(&worker->exchange_pool);
+    memset(exchange, 0, offsetof(struct exchange, method_text));
+    exchange->worker = worker;
+    exchange->client = side;
+    exchange->start_ns = request->start_ns;
+    exchange->replayable = true;
+    buf_init(&exchange->trailers, WORKER_SCRATCH_BYTES);
+    side->exchange = exchange;
+    stat_add(&worker->stats, STAT_REQUESTS, 1);
+    if (worker->access != NULL) {
+        keep_log_text(exchange, request);
+    }
+    enum reason reason = exchange_route(exchange, request);
+    if (reason != REASON_NONE) {
+        exchange_answer(exchange, reason);
+        return;
+    }
+    exchange_try(exchange);
+}
+
+static void count_traffic(struct traffic *traffic, const struct exchange *exchange)
+{
+    counter_add(&traffic->responses[exchange->status / 100U], 1);
+    counter_add(&traffic->bytes_in, exchange->bytes_in);
+    counter_add(&traffic->bytes_out, exchange->bytes_out);
+}
+
+static void account(struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    struct stats *stats = &worker->stats;
+    uint64_t duration_us = (uv_hrtime() - exchange->start_ns) / 1000;
+    stats_exchange(stats, exchange->status, duration_us);
+    counter_add(&stats->bytes_in, exchange->bytes_in);
+    counter_add(&stats->bytes_out, exchange->bytes_out);
+    if (exchange->rule != NULL) {
+        count_traffic(&exchange->rule->route->slots[worker->idx], exchange);
+    }
+    if (exchange->backend != NULL) {
+        count_traffic(&exchange->backend->slots[worker->idx].traffic, exchange);
+    }
+    if (exchange->endpoint != NULL) {
+        count_traffic(&exchange->endpoint->slots[worker->idx].traffic, exchange);
+    }
+    if (worker->access != NULL) {
+        access_log_exchange(worker, exchange, duration_us);
+    }
+}
+
+/* Detach both sides, account, free. The sides are still there, and told by the caller. */
+static void exchange_over(struct exchange *exchange)
+{
+    struct worker *worker = exchange->worker;
+    exchange->client->exchange = NULL;
+    if (exchange->upstream != NULL) {
+        exchange->upstream->exchange = NULL;
+    }
+    account(exchange);
+    if (exchange->endpoint != NULL) {
+        endpoint_end(exchange->endpoint);
+    }
+    for (uint32_t i = 0; i < exchange->tried_count; i++) {
+        endpoint_unref(exchange->tried[i]);
+    }
+    exchange_forget_replay(exchange);
+    host_unref(exchange->host);
+    pool_put(&worker->exchange_pool, exchange);
+}
+
+/* End it without a complete response from the endpoint. */
+static void exchange_fail(struct exchange *exchange)
+{
+    struct upstream_side *upstream = exchange->upstream;
+    exchange_over(exchange);
+    if (upstream != NULL) {
+        upstream->ops->abandon(upstream);
+    }
+}
+
+void exchange_answer(struct exchange *exchange, enum reason reason)
+{
+    struct client_side *client = exchange->client;
+    bool cut = exchange->response_begun;
+    exchange->reason = reason;
+    if (cut) {
+        stat_add(&exchange->worker->stats, STAT_RESPONSE_CUT, 1);
+        exchange->status = exchange->tunnel ? exchange->status : 0;
+    } else {
+        exchange->status = reason_row(reason)->status;
+        counter_add(&exchange->worker->stats.answered[reason], 1);
+    }
+    exchange_fail(exchange);
+    if (cut) {
+        client->ops->cut(client);
+    } else {
+        client->ops->answer(client, reason);
+    }
+}
+
+void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason)
+{
+    counter_add(&worker->stats.answered[reason], 1);
+    counter_add(&worker->stats.responses[reason_row(reason)->status / 100U], 1);
+    if (worker->access != NULL) {
+        access_log_refused(worker, peer, reason);
+    }
+}
+
+void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len)
+{
+    struct upstream_side *upstream = exchange->upstream;
+    ASSERT(upstream != NULL);
+    exchange->bytes_in += len;
+    if (exchange->replayable) {
+        bool sent = upstream->ops->sent(upstream) != 0;
+        bool fits = exchange->body.len + len <= EXCHANGE_REPLAY_BYTES;
+        if (sent && (!exchange->idempotent || !fits)) {
+            exchange_forget_replay(exchange);
+        } else {
+            chunkq_put(&exchange->worker->chunks, &exchange->body, bytes, len);
+        }
+    }
+    upstream->ops->data(upstream, bytes, len);
+}
+
+void exchange_request_end(struct exchange *exchange, const char *trailers, size_t len)
+{
+    ASSERT(exchange->upstream != NULL);
+    exchange->request_done = true;
+    if (len != 0 && exchange->replayable && buf_put(&exchange->trailers, trailers, len) != RC_OK) {
+        exchange_forget_replay(exchange);
+    }
+    exchange->upstream->ops->end(exchange->upstream, trailers, len);
+}
+
+void exchange_request_fault(struct exchange *exchange, enum reason reason)
+{
+    exchange_answer(exchange, reason);
+}
+
+void exchange_client_gone(struct exchange *exchange)
+{
+    if (!exchange->tunnel) {
+        stat_add(&exchange->worker->stats, STAT_CLIENT_ABORTED, 1);
+        exchange->status = 0;
+    }
+    exchange_fail(exchange);
+}
+
+void exchange_client_full(struct exchange *exchange, bool full)
+{
+    if (exchange->upstream != NULL) {
+        exchange->upstream->ops->hold(exchange->upstream, full);
+    }
+}
+
+void exchange_upstream_full(struct exchange *exchange, bool full)
+{
+    exchange->client->ops->hold(exchange->client, full);
+}
+
+void exchange_interim(struct exchange *exchange, const struct h1_head *head, const char *bytes)
+{
+    exchange->client->ops->interim(exchange->client, head, bytes);
+}
+
+void exchange_response_head(struct exchange *exchange, const struct h1_head *head,
+                            const char *bytes)
+{
+    exchange->response_begun = true;
+    exchange->status = head->status;
+    exchange_forget_replay(exchange);
+    if (head->upgrade) {
+        exchange->tunnel = true;
+        stat_add(&exchange->worker->stats, STAT_TUNNELS, 1);
+    }
+    exchange->client->ops->head(exchange->client, head, bytes);
+}
+
+void exchange_response_data(struct exchange *exchange, const char *bytes, size_t len)
+{
+    exchange->bytes_out += len;
+    exchange->client->ops->data(exchange->client, bytes, len);
+}
+
+void exchange_response_end(struct exchange *exchange, const char *trailers, size_t len)
+{
+    struct client_side *client = exchange->client;
+    struct upstream_side *upstream = exchange->upstream;
+    bool request_done = exchange->request_done;
+    exchange_over(exchange);
+    client->ops->end(client, trailers, len);
+    if (request_done) {
+        upstream->ops->release(upstream);
+    } else {
+        upstream->ops->abandon(upstream);
+    }
+}
+
+/* Both directions of a tunnel are done. */
+static void tunnel_end_if_done(struct exchange *exchange)
+{
+    if (exchange->client_finished && exchange->upstream_finished) {
+        exchange->request_done = true;
+        exchange_response_end(exchange, NULL, 0);
+    }
+}
+
+void exchange_client_finished(struct exchange *exchange)
+{
+    exchange->client_finished = true;
+    exchange->upstream->ops->finish(exchange->upstream);
+    tunnel_end_if_done(exchange);
+}
+
+void exchange_upstream_finished(struct exchange *exchange)
+{
+    exchange->upstream_finished = true;
+    exchange->client->ops->finish(exchange->client);
+    tunnel_end_if_done(exchange);
+}

@@ -1,0 +1,192 @@
+/*
+ * One request and its response, from the parsed head to the last byte: routing, endpoint choice,
+ * retries, time limits, back-pressure, accounting. It knows no protocol version: the two sides are
+ * codecs behind client_ops and upstream_ops.
+ *
+ * Heads travel in the parsed HTTP/1 form (struct h1_head and the bytes it points into); another
+ * version translates at its edge. Bodies travel as data spans without framing.
+ *
+ * State of the two directions, which run independently of each other:
+ *
+ *   request   OPEN --exchange_request_end--> DONE
+ *   response  NONE --_response_head--> OPEN --_response_end--> exchange over
+ *                `--upgraded (101)--> TUNNEL --both ends or an error--> exchange over
+ *
+ *   event                      NONE                          OPEN, TUNNEL
+ *   client gone                upstream closed, over         the same
+ *   upstream lost              retry, else answer, over      client cut, over
+ *   request faulty, late       upstream closed, answer, over upstream closed, client cut, over
+ *
+ * "Over" means: both codecs are detached (their exchange pointer is NULL) and the object is freed;
+ * every function that may end it says so by returning nothing, and callers do not touch it after.
+ * Thread: the worker's.
+ */
+#ifndef SKEIN_NODE_PROXY_EXCHANGE_H
+#define SKEIN_NODE_PROXY_EXCHANGE_H
+
+#include "node/http/h1_write.h"
+#include "node/proxy/worker.h"
+
+struct exchange;
+
+/* The side that a request came from. Embedded in a codec's object. */
+struct client_side {
+    const struct client_ops *ops;
+    struct exchange *exchange; /* NULL: none under way */
+};
+
+struct client_ops {
+    /* An interim response (1xx but 101). */
+    void (*interim)(struct client_side *side, const struct h1_head *head, const char *bytes);
+    /* The final head. With head->upgrade (101) both directions are raw bytes from here on. */
+    void (*head)(struct client_side *side, const struct h1_head *head, const char *bytes);
+    void (*data)(struct client_side *side, const char *bytes, size_t len);
+    /* The response is complete; trailers are whole lines or empty. The exchange is over. */
+    void (*end)(struct client_side *side, const char *trailers, size_t len);
+    /* A whole response of our own; the exchange is over. */
+    void (*answer)(struct client_side *side, enum reason reason);
+    /* The response cannot be completed: make the client see that. The exchange is over. */
+    void (*cut)(struct client_side *side);
+    /* Stop or go on delivering the request. */
+    void (*hold)(struct client_side *side, bool hold);
+    /* Tunnel: no more bytes will come for the client. */
+    void (*finish)(struct client_side *side);
+};
+
+/* The side that the request goes to. */
+struct upstream_side {
+    const struct upstream_ops *ops;
+    struct exchange *exchange;
+};
+
+struct upstream_request {
+    const char *head; /* as h1_write_request wrote it, borrowed */
+    size_t head_len;
+    enum h1_framing framing; /* of the body that follows through data() */
+    enum h1_method method;
+    bool upgrade;
+};
+
+struct upstream_ops {
+    void (*request)(struct upstream_side *side, const struct upstream_request *request);
+    void (*data)(struct upstream_side *side, const char *bytes, size_t len);
+    void (*end)(struct upstream_side *side, const char *trailers, size_t len);
+    void (*hold)(struct upstream_side *side, bool hold);
+    /* Tunnel: no more bytes will come for the endpoint. */
+    void (*finish)(struct upstream_side *side);
+    /* Bytes of this request that left the machine. */
+    uint64_t (*sent)(const struct upstream_side *side);
+    /* The response is complete: keep the connection if it is fit, else close. */
+    void (*release)(struct upstream_side *side);
+    /* The exchange has no more use for it: close. */
+    void (*abandon)(struct upstream_side *side);
+};
+
+/* Why an upstream was lost. */
+enum lost {
+    LOST_CONNECT = 0, /* refused, unreachable: nothing was sent */
+    LOST_CONNECT_TIMEOUT,
+    LOST_CLOSED,  /* by the endpoint, before the response was complete */
+    LOST_GARBLED, /* malformed response */
+    LOST_TIMEOUT, /* no progress in time */
+};
+
+enum {
+    EXCHANGE_TRIED_MAX = 9,        /* first and retries */
+    EXCHANGE_REPLAY_BYTES = 16384, /* body kept for a repetition once some of it was sent */
+    EXCHANGE_LOG_TEXT_MAX = 512,   /* of host and target in the access log */
+};
+
+struct exchange {
+    struct worker *worker;
+    struct client_side *client;     /* NULL once over */
+    struct upstream_side *upstream; /* NULL while there is none */
+
+    struct host *host;         /* a reference; keeps rule, route and backend */
+    const struct rule *rule;   /* of host */
+    struct backend *backend;   /* of rule */
+    struct endpoint *endpoint; /* its in-flight count; kept by the upstream connection */
+
+    struct proxy_timeouts timeouts; /* none is 0 */
+    uint32_t retries_left;
+
+    struct chunk *head;  /* outgoing request head, kept while a repetition is possible */
+    struct chunkq body;  /* and the body so far */
+    struct buf trailers; /* of the request, empty but for chunked ones */
+    enum h1_framing framing;
+    enum h1_method method;
+
+    struct endpoint *tried[EXCHANGE_TRIED_MAX]; /* one reference each */
+    uint32_t tried_count;
+    enum reason failure; /* of the last try, for the answer when no other is left */
+
+    uint64_t start_ns;
+    uint64_t bytes_in;
+    uint64_t bytes_out;
+    uint16_t status; /* 0: none was sent */
+    enum reason reason;
+
+    bool idempotent : 1;
+    bool upgrade : 1;      /* asked for */
+    bool tunnel : 1;       /* and granted */
+    bool request_done : 1; /* the client sent all of it */
+    bool response_begun : 1;
+    bool stale_retried : 1; /* a dead pooled connection was replaced once */
+    bool fresh_only : 1;    /* no pooled connection for the next try */
+    bool replayable : 1;    /* head and body hold everything that was sent */
+    bool client_finished : 1;
+    bool upstream_finished : 1;
+
+    uint16_t host_len; /* for the access log, filled only when there is one */
+    uint16_t target_len;
+    uint16_t method_len;
+    char method_text[16];
+    char host_text[EXCHANGE_LOG_TEXT_MAX / 2];
+    char target_text[EXCHANGE_LOG_TEXT_MAX / 2];
+    char peer_text[48];
+};
+
+/* What the client's codec knows of a request. */
+struct exchange_request {
+    const struct h1_head *head; /* borrowed for the call, as are the bytes */
+    const char *bytes;
+    const struct fwd_peer *peer;
+    uint64_t start_ns;
+};
+
+/* Begin; side->exchange is set. It may be over on return (side->exchange is NULL again). */
+void exchange_start(struct worker *worker, struct client_side *side,
+                    const struct exchange_request *request);
+
+/* An answer of our own without an exchange (the head could not be read): counted and logged. */
+void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason);
+
+/* For exchange_route.c: find rule and backend and build the outgoing head; REASON_NONE: done. */
+enum reason exchange_route(struct exchange *exchange, const struct exchange_request *request);
+/* For exchange_try.c: send the request to some endpoint, or answer that none is left. May end it.
+ */
+void exchange_try(struct exchange *exchange);
+void exchange_answer(struct exchange *exchange, enum reason reason);
+void exchange_forget_replay(struct exchange *exchange);
+
+/* From the client's codec. */
+void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len);
+void exchange_request_end(struct exchange *exchange, const char *trailers, size_t len);
+void exchange_request_fault(struct exchange *exchange, enum reason reason);
+void exchange_client_gone(struct exchange *exchange);
+void exchange_client_full(struct exchange *exchange, bool full);
+void exchange_client_finished(struct exchange *exchange); /* tunnel: end of input */
+
+/* From the upstream's codec. */
+void exchange_interim(struct exchange *exchange, const struct h1_head *head, const char *bytes);
+void exchange_response_head(struct exchange *exchange, const struct h1_head *head,
+                            const char *bytes);
+void exchange_response_data(struct exchange *exchange, const char *bytes, size_t len);
+void exchange_response_end(struct exchange *exchange, const char *trailers, size_t len);
+void exchange_upstream_full(struct exchange *exchange, bool full);
+void exchange_upstream_finished(struct exchange *exchange); /* tunnel: end of input */
+/* reused: the connection had served before. any_byte: some of the response had come. The upstream
+ * is closed by its codec. */
+void exchange_upstream_lost(struct exchange *exchange, enum lost lost, bool reused, bool any_byte);
+
+#endif

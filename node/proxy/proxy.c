@@ -1,0 +1,300 @@
+/*
+ * The facade: start and end of the data plane, and its configuration; see proxy.h.
+ */
+#include "node/proxy/proxy.h"
+
+#include "node/base/mem.h"
+#include "node/proxy/access_log.h"
+#include "node/proxy/proxy_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    FILES_RESERVED = 256, /* for everything but traffic */
+    FILES_WANTED = 1 << 20,
+    CLIENTS_MIN = 16,
+};
+
+/* Every client may need a connection to an endpoint; pools hold some more. Raises the limit to what
+ * the system allows. */
+static uint64_t clients_of_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return CLIENTS_MIN;
+    }
+    if (limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+        if (raised.rlim_cur > FILES_WANTED) {
+            raised.rlim_cur = MAX(limit.rlim_cur, (rlim_t)FILES_WANTED);
+        }
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0) {
+            limit = raised;
+        }
+    }
+    uint64_t files = MIN((uint64_t)limit.rlim_cur, (uint64_t)FILES_WANTED);
+    return files > FILES_RESERVED + 4 * CLIENTS_MIN ? (files - FILES_RESERVED) / 2 : CLIENTS_MIN;
+}
+
+static size_t worker_count_of(const struct proxy_config *config)
+{
+    size_t count = config->workers;
+    if (count == 0) {
+        long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+        count = cpus > 0 ? (size_t)cpus : 1;
+    }
+    return MIN(count, (size_t)PROXY_WORKERS_MAX);
+}
+
+static struct settings *settings_new(const struct proxy_defaults *defaults)
+{
+    struct settings *settings = mem_new(sizeof(*settings));
+    settings->defaults = *defaults;
+    return settings;
+}
+
+static void settings_release(struct qsbr_node *node)
+{
+    mem_free(CONTAINER_OF(node, struct settings, retired));
+}
+
+const struct proxy_defaults *proxy_defaults_now(struct proxy *proxy)
+{
+    return &atomic_load_explicit(&proxy->settings, memory_order_seq_cst)->defaults;
+}
+
+static void on_endpoint_gone(void *ctx, struct endpoint *endpoint)
+{
+    struct proxy *proxy = ctx;
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        worker_post_mt(proxy->workers[i], WORKER_MAIL_ENDPOINT_GONE, endpoint);
+    }
+}
+
+/* One listening socket per worker and address. */
+static int listen_all(struct proxy *proxy, const struct proxy_config *config, size_t workers,
+                      int *fds, struct err_info *err)
+{
+    for (size_t i = 0; i < config->http_count; i++) {
+        struct addr addr = config->http[i];
+        if (addr_port(&addr) != 0) {
+            int rc = acceptor_probe(&addr, err);
+            if (rc != RC_OK) {
+                return rc;
+            }
+        }
+        for (size_t j = 0; j < workers; j++) {
+            int rc = acceptor_listen(&addr, &fds[j * config->http_count + i], &addr, err);
+            if (rc != RC_OK) {
+                return rc;
+            }
+        }
+        proxy->listen_addrs[i] = addr;
+    }
+    return RC_OK;
+}
+
+static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, const int *fds)
+{
+    struct worker *worker = mem_lines(sizeof(*worker));
+    worker->proxy = proxy;
+    worker->catalog = &proxy->catalog;
+    worker->idx = idx;
+    worker->clients_max = clients_max;
+    worker->node_name = proxy->node_name;
+    worker->access = access_log_ring(proxy->access_log, idx);
+    worker->acceptor_count = proxy->listen_count;
+    worker->acceptors = mem_array(proxy->listen_count, sizeof(struct acceptor));
+    for (size_t i = 0; i < proxy->listen_count; i++) {
+        worker->acceptors[i].fd = fds[idx * proxy->listen_count + i];
+        worker->acceptors[i].port = addr_port(&proxy->listen_addrs[i]);
+    }
+    worker_init(worker);
+    proxy->workers[proxy->worker_count++] = worker;
+}
+
+/* Everything but the running threads. */
+static void proxy_discard(struct proxy *proxy)
+{
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        worker_deinit(proxy->workers[i]);
+        mem_free(proxy->workers[i]->acceptors);
+        mem_free(proxy->workers[i]);
+    }
+    proxy->worker_count = 0;
+    catalog_deinit(&proxy->catalog);
+    access_log_close(proxy->access_log);
+    mem_free(atomic_load_explicit(&proxy->settings, memory_order_relaxed));
+    mem_free(proxy->workers);
+    mem_free(proxy->listen_addrs);
+    mem_free(proxy->node_name);
+    mem_free(proxy);
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]); /* listened for nobody yet */
+        }
+    }
+}
+
+static int start_threads(struct proxy *proxy, struct err_info *err)
+{
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        if (worker_start(proxy->workers[i]) == RC_OK) {
+            continue;
+        }
+        for (size_t j = 0; j < i; j++) {
+            worker_post_mt(proxy->workers[j], WORKER_MAIL_STOP, NULL);
+            worker_join(proxy->workers[j]);
+        }
+        return err_set(err, RC_IO, "no thread for worker %zu", i);
+    }
+    return RC_OK;
+}
+
+int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_info *err)
+{
+    size_t workers = worker_count_of(config);
+    uint64_t clients_max = clients_of_files();
+    if (config->connections_max != 0) {
+        clients_max = MIN(clients_max, config->connections_max);
+    }
+    struct proxy *proxy = mem_new(sizeof(*proxy));
+    catalog_init(&proxy->catalog, workers);
+    proxy->catalog.on_gone = on_endpoint_gone;
+    proxy->catalog.ctx = proxy;
+    atomic_init(&proxy->settings, settings_new(&config->defaults));
+    proxy->node_name = mem_strdup(config->node_name != NULL ? config->node_name : "");
+    proxy->workers = mem_array(workers, sizeof(*proxy->workers));
+    proxy->listen_addrs = mem_array(config->http_count, sizeof(*proxy->listen_addrs));
+    proxy->listen_count = config->http_count;
+
+    size_t fd_count = workers * config->http_count;
+    int *fds = mem_array(fd_count, sizeof(*fds));
+    memset(fds, -1, fd_count * sizeof(*fds));
+    int rc = listen_all(proxy, config, workers, fds, err);
+    if (rc == RC_OK) {
+        rc = access_log_open(config->access_log, config->node_name, workers, &proxy->access_log,
+                             err);
+    }
+    if (rc != RC_OK) {
+        close_all(fds, fd_count);
+        goto out;
+    }
+    (void)signal(SIGPIPE, SIG_IGN); /* libuv writes without MSG_NOSIGNAL; errors tell */
+    for (size_t i = 0; i < workers; i++) {
+        worker_make(proxy, i, MAX(clients_max / workers, (uint64_t)1), fds);
+    }
+    rc = start_threads(proxy, err);
+out:
+    mem_free(fds);
+    if (rc != RC_OK) {
+        proxy_discard(proxy);
+        return rc;
+    }
+    *ret_proxy = proxy;
+    return RC_OK;
+}
+
+void proxy_listen_addr(const struct proxy *proxy, size_t idx, struct addr *ret_addr)
+{
+    ASSERT(idx < proxy->listen_count);
+    *ret_addr = proxy->listen_addrs[idx];
+}
+
+void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults)
+{
+    struct settings *settings = settings_new(defaults);
+    struct settings *old =
+        atomic_exchange_explicit(&proxy->settings, settings, memory_order_seq_cst);
+    qsbr_defer(&proxy->catalog.qsbr, &old->retired, settings_release);
+    proxy_reclaim(proxy);
+}
+
+struct backend *backend_new(struct proxy *proxy, const char *name)
+{
+    return backend_make(&proxy->catalog, name);
+}
+
+void backend_unref(struct proxy *proxy, struct backend *backend)
+{
+    backend_put(backend);
+    proxy_reclaim(proxy);
+}
+
+int backend_set(struct proxy *proxy, struct backend *backend, enum balance balance,
+                const struct proxy_endpoint *endpoints, size_t count, struct err_info *err)
+{
+    int rc = backend_replace(backend, balance, endpoints, count, err);
+    proxy_reclaim(proxy);
+    return rc;
+}
+
+int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
+                   size_t count, struct err_info *err)
+{
+    int rc = hosts_set(&proxy->catalog.hosts, host, rules, count, err);
+    proxy_reclaim(proxy);
+    return rc;
+}
+
+void proxy_drain(struct proxy *proxy)
+{
+    if (proxy->draining) {
+        return;
+    }
+    proxy->draining = true;
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        worker_post_mt(proxy->workers[i], WORKER_MAIL_DRAIN, NULL);
+    }
+}
+
+uint64_t proxy_connections(const struct proxy *proxy)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        sum += counter_read(&proxy->workers[i]->stats.clients);
+    }
+    return sum;
+}
+
+void proxy_free(struct proxy *proxy)
+{
+    if (proxy == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        worker_post_mt(proxy->workers[i], WORKER_MAIL_STOP, NULL);
+    }
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        worker_join(proxy->workers[i]);
+    }
+    proxy_discard(proxy);
+}
+
+void proxy_reclaim(struct proxy *proxy)
+{
+    (void)qsbr_reclaim(&proxy->catalog.qsbr);
+}
+
+void proxy_metrics(const struct proxy *proxy, struct buf *out)
+{
+    struct stats **blocks = mem_array(proxy->worker_count, sizeof(*blocks));
+    for (size_t i = 0; i < proxy->worker_count; i++) {
+        blocks[i] = &proxy->workers[i]->stats;
+    }
+    stats_format(blocks, proxy->worker_count, out);
+    mem_free(blocks);
+    (void)buf_printf(out,
+                     "# HELP skein_access_log_dropped_total Access log records lost\n"
+                     "# TYPE skein_access_log_dropped_total counter\n"
+                     "skein_access_log_dropped_total %llu\n",
+                     (unsigned long long)access_log_dropped(proxy->access_log));
+    catalog_metrics(&proxy->catalog, out);
+}

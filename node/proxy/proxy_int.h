@@ -1,0 +1,32 @@
+/*
+ * The data plane as its own parts see it.
+ */
+#ifndef SKEIN_NODE_PROXY_PROXY_INT_H
+#define SKEIN_NODE_PROXY_PROXY_INT_H
+
+#include "node/proxy/proxy.h"
+#include "node/proxy/worker.h"
+
+struct access_log;
+
+struct settings {
+    struct qsbr_node retired;
+    struct proxy_defaults defaults;
+};
+
+struct proxy {
+    struct catalog catalog;
+    _Atomic(struct settings *) settings; /* immutable once published */
+    struct worker **workers;
+    size_t worker_count;
+    struct addr *listen_addrs;
+    size_t listen_count;
+    struct access_log *access_log;
+    char *node_name;
+    bool draining;
+};
+
+/* The caller is an online worker; valid for this iteration. */
+const struct proxy_defaults *proxy_defaults_now(struct proxy *proxy);
+
+#endif

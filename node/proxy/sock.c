@@ -1,0 +1,369 @@
+/*
+ * TCP connections of a worker; see sock.h for the rules of staging and of callbacks.
+ */
+#include "node/proxy/sock.h"
+
+#include "node/proxy/worker.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { IOV_MAX_USED = 8 };
+
+void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *ops, int fd)
+{
+    sock->ops = ops;
+    sock->worker = worker;
+    sock->fd = fd;
+    sock->out = (struct chunkq){0};
+    sock->sent = 0;
+    sock->failed = 0;
+    sock->writing_len = 0;
+    sock->stall_mark = 0;
+    sock->adopted = sock->paused = sock->eof = sock->dirty = sock->connecting = sock->writing =
+        false;
+    sock->full = sock->want_drain = sock->finished = sock->write_dead = sock->closing = false;
+}
+
+int sock_connect(struct sock *sock, struct worker *worker, const struct sock_ops *ops,
+                 const struct addr *addr)
+{
+    int fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower without */
+    if (connect(fd, &addr->sa, addr_len(addr)) != 0 && errno != EINPROGRESS) {
+        int error = errno;
+        (void)close(fd); /* nothing was written to it */
+        return error;
+    }
+    sock_init(sock, worker, ops, fd);
+    sock->connecting = true;
+    return 0;
+}
+
+static void sock_mark_dirty(struct sock *sock)
+{
+    if (!sock->dirty) {
+        sock->dirty = true;
+        sock->next_dirty = sock->worker->dirty;
+        sock->worker->dirty = sock;
+    }
+}
+
+/* libuv's handle for the descriptor; from here on only uv_close ends it. */
+static void sock_adopt(struct sock *sock)
+{
+    if (sock->adopted) {
+        return;
+    }
+    int rc = uv_tcp_init(&sock->worker->loop, &sock->tcp);
+    ASSERT(rc == 0);
+    sock->tcp.data = sock;
+    sock->adopted = true;
+    rc = uv_tcp_open(&sock->tcp, sock->fd);
+    ASSERT(rc == 0); /* a fresh descriptor that is non-blocking already */
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+    (void)suggested; /* one scratch for all: what is read is handled before the next read */
+    struct sock *sock = handle->data;
+    *ret_buf = uv_buf_init(sock->worker->scratch, WORKER_SCRATCH_BYTES);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct sock *sock = stream->data;
+    struct worker *worker = sock->worker;
+    if (sock->closing || nread == 0) {
+        return;
+    }
+    if (nread > 0) {
+        sock->ops->on_data(sock, buf->base, (size_t)nread);
+    } else if (nread == UV_EOF) {
+        sock->eof = true;
+        sock->ops->on_eof(sock);
+    } else {
+        sock->ops->on_error(sock, (int)-nread);
+    }
+    worker_settle(worker);
+}
+
+void sock_start(struct sock *sock)
+{
+    if (sock->closing) {
+        return;
+    }
+    sock_adopt(sock);
+    if (!sock->paused && !sock->eof) {
+        int rc = uv_read_start((uv_stream_t *)&sock->tcp, on_alloc, on_read);
+        ASSERT(rc == 0 || rc == UV_EALREADY);
+    }
+}
+
+void sock_read_now(struct sock *sock)
+{
+    ASSERT(!sock->adopted);
+    ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
+    if (n > 0) {
+        sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
+    } else if (n == 0) {
+        sock->eof = true;
+        sock->ops->on_eof(sock);
+    } else if (errno != EAGAIN && errno != EINTR) {
+        sock->ops->on_error(sock, errno);
+    }
+}
+
+void sock_pause(struct sock *sock)
+{
+    if (sock->paused || sock->closing) {
+        return;
+    }
+    sock->paused = true;
+    if (sock->adopted) {
+        (void)uv_read_stop((uv_stream_t *)&sock->tcp); /* always 0 */
+    }
+}
+
+void sock_resume(struct sock *sock)
+{
+    if (!sock->paused || sock->closing) {
+        return;
+    }
+    sock->paused = false;
+    if (sock->adopted) {
+        sock_start(sock);
+    }
+}
+
+/* Send the queue and the piece behind it, once. Returns what the kernel took, or -1 and errno. */
+static ssize_t sock_send(struct sock *sock, const char *bytes, size_t len)
+{
+    const struct chunk *head = sock->out.head;
+    if (head != NULL && head->next == NULL && len == 0) {
+        return send(sock->fd, head->bytes + head->start, head->end - head->start, MSG_NOSIGNAL);
+    }
+    if (head == NULL) {
+        return send(sock->fd, bytes, len, MSG_NOSIGNAL);
+    }
+    struct iovec iov[IOV_MAX_USED];
+    size_t count = 0;
+    for (; head != NULL && count < IOV_MAX_USED; head = head->next) {
+        iov[count++] = (struct iovec){.iov_base = unconst(head->bytes + head->start),
+                                      .iov_len = head->end - head->start};
+    }
+    if (head == NULL && len != 0 && count < IOV_MAX_USED) {
+        iov[count++] = (struct iovec){.iov_base = unconst(bytes), .iov_len = len};
+    }
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    return sendmsg(sock->fd, &message, MSG_NOSIGNAL);
+}
+
+/* Account for n bytes taken from the queue and then from the piece; returns how many of the piece.
+ */
+static size_t sock_taken(struct sock *sock, size_t n)
+{
+    sock->sent += n;
+    size_t queued = MIN(n, sock->out.len);
+    chunkq_drop(&sock->worker->chunks, &sock->out, queued);
+    return n - queued;
+}
+
+void sock_write(struct sock *sock, const char *bytes, size_t len)
+{
+    if (sock->closing || sock->write_dead || len == 0) {
+        return;
+    }
+    if (len >= SOCK_DIRECT_BYTES && !sock->writing && !sock->connecting) {
+        ssize_t n = sock_send(sock, bytes, len);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            sock->failed = errno;
+            sock->write_dead = true;
+            sock_mark_dirty(sock);
+            return;
+        }
+        if (n > 0) {
+            size_t taken = sock_taken(sock, (size_t)n);
+            bytes += taken;
+            len -= taken;
+        }
+    }
+    chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
+    sock_mark_dirty(sock);
+}
+
+void sock_want_drain(struct sock *sock)
+{
+    sock->want_drain = true;
+    sock_mark_dirty(sock);
+}
+
+static void on_written(uv_write_t *write, int status);
+
+/* Hand the queue to libuv, which waits until the socket has room. */
+static void sock_wait_writable(struct sock *sock)
+{
+    sock_adopt(sock);
+    uv_buf_t bufs[4]; /* libuv allocates for more */
+    unsigned count = 0;
+    sock->writing_len = 0;
+    for (struct chunk *chunk = sock->out.head; chunk != NULL && count < ARRAY_LEN(bufs);
+         chunk = chunk->next) {
+        unsigned len = chunk->end - chunk->start;
+        bufs[count++] = uv_buf_init(chunk->bytes + chunk->start, len);
+        sock->writing_len += len;
+    }
+    sock->writing = true;
+    sock->write.data = sock;
+    int rc = uv_write(&sock->write, (uv_stream_t *)&sock->tcp, bufs, count, on_written);
+    if (rc != 0) {
+        sock->writing = false;
+        sock->failed = -rc;
+        sock_mark_dirty(sock);
+    }
+}
+
+/* Bytes left: tell who waits for that. May end the socket. */
+static void sock_after_send(struct sock *sock, size_t n)
+{
+    if (n != 0 && sock->connecting) {
+        sock->connecting = false;
+        if (sock->ops->on_connected != NULL) {
+            sock->ops->on_connected(sock);
+        }
+    }
+    if (sock->closing || sock->writing) {
+        return;
+    }
+    if (sock->out.len != 0) {
+        sock_wait_writable(sock);
+        if (!sock->full && sock->out.len > SOCK_FULL_BYTES) {
+            sock->full = true;
+            sock->ops->on_full(sock);
+        }
+        return;
+    }
+    if (sock->full || sock->want_drain) {
+        sock->full = false;
+        sock->want_drain = false;
+        sock->ops->on_drain(sock);
+    }
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct sock *sock = write->data;
+    struct worker *worker = sock->worker;
+    sock->writing = false;
+    if (sock->closing) {
+        return; /* the close callback clears the queue */
+    }
+    if (status != 0) {
+        sock->write_dead = true;
+        sock->ops->on_error(sock, -status);
+    } else {
+        size_t n = sock->writing_len;
+        (void)sock_taken(sock, n);
+        sock_after_send(sock, n);
+    }
+    worker_settle(worker);
+}
+
+void sock_settle(struct sock *sock)
+{
+    if (sock->closing) {
+        return;
+    }
+    if (sock->failed != 0) {
+        int error = sock->failed;
+        sock->failed = 0;
+        sock->write_dead = true;
+        sock->ops->on_error(sock, error);
+        return;
+    }
+    if (sock->writing) {
+        if (!sock->full && sock->out.len > SOCK_FULL_BYTES) {
+            sock->full = true;
+            sock->ops->on_full(sock);
+        }
+        return;
+    }
+    ssize_t n = 0;
+    if (sock->out.len != 0) {
+        n = sock_send(sock, NULL, 0);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            int error = errno;
+            sock->write_dead = true;
+            sock->ops->on_error(sock, error);
+            return;
+        }
+        n = MAX(n, 0);
+        (void)sock_taken(sock, (size_t)n);
+    }
+    sock_after_send(sock, (size_t)n);
+}
+
+void sock_finish(struct sock *sock)
+{
+    ASSERT(sock->out.len == 0);
+    if (!sock->finished && !sock->closing) {
+        sock->finished = true;
+        (void)shutdown(sock->fd, SHUT_WR); /* fails when the peer is gone: reading tells */
+    }
+}
+
+bool sock_progressed(struct sock *sock)
+{
+    uint64_t now = sock->sent;
+    if (sock->writing) {
+        now += sock->writing_len - uv_stream_get_write_queue_size((uv_stream_t *)&sock->tcp);
+    }
+    bool moved = now != sock->stall_mark || sock->out.len == 0;
+    sock->stall_mark = now;
+    return moved;
+}
+
+bool sock_is_quiet(const struct sock *sock)
+{
+    char byte;
+    ssize_t n = recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n < 0 && errno == EAGAIN;
+}
+
+/* Nothing of libuv's is left: give back the memory that waited and the owner. */
+static void sock_gone(struct sock *sock)
+{
+    chunkq_clear(&sock->worker->chunks, &sock->out);
+    sock->ops->on_closed(sock);
+}
+
+static void on_uv_closed(uv_handle_t *handle)
+{
+    sock_gone(handle->data);
+}
+
+static void on_task_closed(struct task *task)
+{
+    sock_gone(CONTAINER_OF(task, struct sock, gone));
+}
+
+void sock_close(struct sock *sock)
+{
+    if (sock->closing) {
+        return;
+    }
+    sock->closing = true;
+    if (sock->adopted) {
+        uv_close((uv_handle_t *)&sock->tcp, on_uv_closed);
+        return;
+    }
+    (void)close(sock->fd); /* a socket: nothing to be told about */
+    sock->fd = -1;
+    worker_defer(sock->worker, &sock->gone, on_task_closed);
+}

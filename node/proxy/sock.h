@@ -1,0 +1,114 @@
+/*
+ * One TCP connection of a worker: staged writes, one send per event, back-pressure by callbacks.
+ *
+ * Writes never fail and never call back: bytes are staged, and when the event that is being handled
+ * is over, worker_settle sends what was staged in one call. Large pieces go straight to the kernel
+ * from where they lie. What the kernel does not take waits in chunks, written by libuv when the
+ * socket has room; on_full says that much waits, on_drain that nothing does any more.
+ * Errors come only through on_error, from the loop or from worker_settle.
+ *
+ * A socket is adopted by libuv late: an accepted one is first read and answered directly.
+ * Lifetime: embedded in its owner; sock_close is idempotent, on_closed is the last callback and the
+ * memory stays valid until then. Thread: the worker's.
+ */
+#ifndef SKEIN_NODE_PROXY_SOCK_H
+#define SKEIN_NODE_PROXY_SOCK_H
+
+#include "node/base/addr.h"
+#include "node/proxy/chunk.h"
+
+#include <uv.h>
+
+struct sock;
+struct worker;
+
+/* Something to do when the event that is being handled is over; see worker_defer. */
+struct task {
+    struct task *next;
+    void (*run)(struct task *task);
+};
+
+enum {
+    SOCK_FULL_BYTES = 16384,  /* more than this waits: on_full */
+    SOCK_DIRECT_BYTES = 8192, /* pieces from this size on are not copied first */
+};
+
+struct sock_ops {
+    void (*on_data)(struct sock *sock, const char *bytes, size_t len); /* borrowed */
+    void (*on_eof)(struct sock *sock);
+    void (*on_error)(struct sock *sock, int error); /* errno; the connection is of no use */
+    void (*on_connected)(struct sock *sock);        /* the first byte was accepted; may be NULL */
+    void (*on_full)(struct sock *sock);
+    void (*on_drain)(struct sock *sock); /* after on_full, or after sock_want_drain */
+    void (*on_closed)(struct sock *sock);
+};
+
+struct sock {
+    uv_tcp_t tcp;
+    uv_write_t write;
+    const struct sock_ops *ops;
+    struct worker *worker;
+    struct sock *next_dirty;
+    struct task gone;    /* for one that libuv never saw */
+    struct chunkq out;   /* staged or waiting */
+    uint64_t sent;       /* bytes that the kernel took, ever */
+    size_t writing_len;  /* of out, in the hands of libuv */
+    uint64_t stall_mark; /* see sock_progressed */
+    int fd;
+    int failed; /* errno of a direct write, told by the next settle */
+    bool adopted : 1;
+    bool paused : 1;
+    bool eof : 1; /* nothing more is read */
+    bool dirty : 1;
+    bool connecting : 1;
+    bool writing : 1;
+    bool full : 1;
+    bool want_drain : 1;
+    bool finished : 1; /* the sending direction was shut */
+    bool write_dead : 1;
+    bool closing : 1;
+};
+
+/* Take an accepted descriptor (non-blocking). Nothing is read before sock_start. */
+void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *ops, int fd);
+
+/* Begin a connect; bytes may be staged at once. Returns 0, or an errno and nothing is held. */
+int sock_connect(struct sock *sock, struct worker *worker, const struct sock_ops *ops,
+                 const struct addr *addr);
+
+/* Read what is there now, once, without the loop; on_data may be called. For a fresh socket. */
+void sock_read_now(struct sock *sock);
+
+/* Let the loop watch the socket for reading. */
+void sock_start(struct sock *sock);
+
+/* Stop and go on reading: only for back-pressure, it costs system calls. */
+void sock_pause(struct sock *sock);
+void sock_resume(struct sock *sock);
+
+/* Stage or send. Dropped without notice when the socket is closing or failed. */
+void sock_write(struct sock *sock, const char *bytes, size_t len);
+
+/* on_drain when nothing waits any more, at the earliest in this event's settle. */
+void sock_want_drain(struct sock *sock);
+
+/* Send FIN; nothing may wait. */
+void sock_finish(struct sock *sock);
+
+static inline size_t sock_waiting(const struct sock *sock)
+{
+    return sock->out.len;
+}
+
+/* True when bytes left since the last call of this function, or nothing waits. */
+bool sock_progressed(struct sock *sock);
+
+/* True when the peer has neither sent nor closed: an idle connection that can be used. */
+bool sock_is_quiet(const struct sock *sock);
+
+void sock_close(struct sock *sock);
+
+/* Called by worker_settle. */
+void sock_settle(struct sock *sock);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * The pool of idle upstream connections; see upool.h.
+ */
+#include "node/proxy/upool.h"
+
+#include <utlist.h>
+
+enum { PROBE_AFTER_MS = 1000 };
+
+static struct endpoint_slot *slot_of(const struct upstream *up)
+{
+    return &up->endpoint->slots[up->sock.worker->idx];
+}
+
+static void unlink_idle(struct upstream *up)
+{
+    struct endpoint_slot *slot = slot_of(up);
+    DL_DELETE2(slot->idle, up, idle_prev, idle_next);
+    slot->idle_count--;
+}
+
+struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bool repeatable)
+{
+    struct endpoint_slot *slot = &endpoint->slots[worker->idx];
+    while (slot->idle != NULL) {
+        struct upstream *up = slot->idle;
+        uint64_t idle_ms = worker_now(worker) - up->idle_since_ms;
+        if (!repeatable && idle_ms > PROBE_AFTER_MS) {
+            return NULL; /* all others are older */
+        }
+        bool probe = !repeatable || idle_ms > PROBE_AFTER_MS;
+        if (probe && !sock_is_quiet(&up->sock)) {
+            stat_add(&worker->stats, STAT_UPSTREAM_STALE, 1);
+            upstream_close(up);
+            continue;
+        }
+        unlink_idle(up);
+        return up;
+    }
+    return NULL;
+}
+
+void upool_put(struct upstream *up)
+{
+    struct worker *worker = up->sock.worker;
+    struct endpoint_slot *slot = slot_of(up);
+    if (slot->idle_count >= MAX(worker_defaults(worker)->idle_per_endpoint_max, 1U)) {
+        upstream_close(slot->idle->idle_prev); /* the tail */
+    }
+    DL_PREPEND2(slot->idle, up, idle_prev, idle_next);
+    slot->idle_count++;
+    up->idle_since_ms = worker_now(worker);
+    worker_deadline(worker, &up->timer, up->idle_ms != 0 ? up->idle_ms : slot->idle_ms);
+}
+
+void upool_remove(struct upstream *up)
+{
+    unlink_idle(up);
+}
+
+void upool_learn_closed(struct upstream *up)
+{
+    struct endpoint_slot *slot = slot_of(up);
+    uint64_t idle_ms = worker_now(up->sock.worker) - up->idle_since_ms;
+    uint64_t trust_ms = MAX(idle_ms * 8 / 10, (uint64_t)ENDPOINT_IDLE_MS_MIN);
+    if (trust_ms < slot->idle_ms) {
+        slot->idle_ms = (uint32_t)trust_ms;
+    }
+}
+
+void upool_learn_unused(struct upstream *up)
+{
+    struct endpoint_slot *slot = slot_of(up);
+    slot->idle_ms = MIN(slot->idle_ms + slot->idle_ms / 8, (uint32_t)ENDPOINT_IDLE_MS);
+}
+
+void upstream_flush(struct worker *worker, struct endpoint *endpoint)
+{
+    struct endpoint_slot *slot = &endpoint->slots[worker->idx];
+    while (slot->idle != NULL) {
+        upstream_close(slot->idle);
+    }
+}

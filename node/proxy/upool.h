@@ -1,0 +1,27 @@
+/*
+ * Idle connections per worker and endpoint: last in, first out, bounded, trusted for a time.
+ *
+ * Idle connections stay registered, so that an end or stray bytes remove them. The time is what the
+ * endpoint says in Keep-Alive, else what was learned: a peer that closes after T idle is trusted
+ * for 0.8 T from then on, and a little longer after each time that we were first.
+ * Thread: the worker's.
+ */
+#ifndef SKEIN_NODE_PROXY_UPOOL_H
+#define SKEIN_NODE_PROXY_UPOOL_H
+
+#include "node/proxy/upstream.h"
+
+/* One that is fit, or NULL. A request that must not be repeated gets only one that was used a
+ * moment ago; what was idle for longer, or may not be repeated, is probed first. */
+struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bool repeatable);
+
+/* up->state is UPSTREAM_IDLE. The oldest one goes when there are too many. */
+void upool_put(struct upstream *up);
+/* It leaves the idle state by closing. */
+void upool_remove(struct upstream *up);
+
+/* The endpoint closed an idle connection; we did because its time was over. */
+void upool_learn_closed(struct upstream *up);
+void upool_learn_unused(struct upstream *up);
+
+#endif

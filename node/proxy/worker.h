@@ -1,0 +1,141 @@
+/*
+ * One data-plane thread: its loop, listeners, connections, pools and counters.
+ *
+ * Everything in struct worker is the worker's own but for `stats`, which others read. Each callback
+ * from libuv ends with worker_settle: sends what was staged and runs what was deferred.
+ *
+ * RUNNING --drain--> DRAINING --stop--> STOPPING (everything closes) --loop empty--> thread ends
+ *        `---------------------stop------^
+ */
+#ifndef SKEIN_NODE_PROXY_WORKER_H
+#define SKEIN_NODE_PROXY_WORKER_H
+
+#include "node/base/rng.h"
+#include "node/http/h1_head.h"
+#include "node/http/status.h"
+#include "node/net/mailbox.h"
+#include "node/proxy/acceptor.h"
+#include "node/proxy/catalog.h"
+#include "node/proxy/pool.h"
+#include "node/proxy/sock.h"
+#include "node/proxy/wheel.h"
+
+#include <uv.h>
+
+enum {
+    WORKER_SCRATCH_BYTES = 65536,
+    WORKER_FIELDS_MAX = 512,
+    WORKER_HEAD_OUT_MAX = 66000, /* an outgoing head: the largest incoming one and what is added */
+};
+
+struct client;
+struct upstream;
+struct access_ring;
+struct proxy;
+
+struct worker {
+    /* set before the thread starts, then constant */
+    struct proxy *proxy;
+    struct catalog *catalog;
+    size_t idx;
+    uint64_t clients_max;
+    const char *node_name;
+    struct access_ring *access; /* NULL: no access log */
+
+    uv_loop_t loop;
+    uv_thread_t thread;
+    struct mailbox box;
+    uv_timer_t ticker; /* runs while the wheel holds something */
+    uv_prepare_t prepare;
+    uint64_t turn; /* of the loop */
+    bool ticking;
+    bool draining;
+    bool stopping;
+
+    struct qsbr_reader *reader;
+    struct wheel wheel;
+    struct rng rng;
+    struct http_date date;
+    struct chunk_pool chunks;
+    struct pool client_pool;
+    struct pool upstream_pool;
+    struct pool exchange_pool;
+    struct acceptor *acceptors;
+    size_t acceptor_count;
+    struct client *clients;     /* utlist: all that are open */
+    struct upstream *upstreams; /* utlist: all that are open */
+    uint64_t client_count;
+    struct sock *dirty; /* to be sent at the end of this event */
+    struct task *tasks; /* to be run at the end of this event, in order */
+    struct task **tasks_end;
+
+    /* Parsing and building happen in these, within one event. */
+    struct h1_head request;
+    struct h1_head response;
+    struct h1_field request_fields[WORKER_FIELDS_MAX];
+    struct h1_field response_fields[WORKER_FIELDS_MAX];
+    struct buf head_out;
+    char path[WORKER_SCRATCH_BYTES];
+    char scratch[WORKER_SCRATCH_BYTES]; /* what was read last */
+
+    struct stats stats;
+};
+
+/* Mail to a worker. */
+enum worker_mail_kind {
+    WORKER_MAIL_ENDPOINT_GONE = 0, /* one reference passes to the worker */
+    WORKER_MAIL_DRAIN,
+    WORKER_MAIL_STOP,
+};
+
+enum { WORKER_MAILS_MAX = 65536 };
+
+struct worker_mail {
+    struct mail mail;
+    enum worker_mail_kind kind;
+    struct endpoint *endpoint;
+};
+
+/* Make the loop and take over the listening descriptors. */
+void worker_init(struct worker *worker);
+/* RC_IO: the system gives no thread. */
+MUST_CHECK int worker_start(struct worker *worker);
+
+/* Any thread; the message is taken. When the mailbox is full the message is dropped: for a gone
+ * endpoint that means its idle connections end by their time limit. DRAIN and STOP always fit. */
+void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct endpoint *endpoint);
+
+/* Wait for the thread after WORKER_MAIL_STOP. */
+void worker_join(struct worker *worker);
+/* After worker_join, or instead of worker_start. */
+void worker_deinit(struct worker *worker);
+
+/* End of every callback. */
+void worker_settle(struct worker *worker);
+
+/* Run the task at the end of the event, in order of deferral. A task may be queued once. */
+void worker_defer(struct worker *worker, struct task *task, void (*run)(struct task *task));
+
+/* Now in ms, as of the beginning of this event. */
+static inline uint64_t worker_now(const struct worker *worker)
+{
+    return uv_now(&worker->loop);
+}
+
+/* Have the ticker running. */
+void worker_tick_soon(struct worker *worker);
+
+void worker_deadline(struct worker *worker, struct wheel_entry *entry, uint64_t delay_ms);
+
+/* Before looking anything up in the catalog. */
+static inline void worker_online(struct worker *worker)
+{
+    qsbr_online(&worker->catalog->qsbr, worker->reader);
+}
+
+const char *worker_date(struct worker *worker);
+
+/* Settings for what starts now; valid for this iteration. */
+const struct proxy_defaults *worker_defaults(struct worker *worker);
+
+#endif
