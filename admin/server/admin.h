@@ -24,8 +24,11 @@ struct admin_change {
     const ProtobufCMessage *message; /* NULL deletes; status and server-set metadata are ignored */
 };
 
-/* rc: RC_OK durable (and, when asked, on every live node); RC_NO_SPACE; RC_IO; RC_TIMEOUT: durable
- * here, but a live node did not confirm in time (text says which). */
+/*
+ * rc: RC_OK durable (and, when asked, on every live node); RC_NO_SPACE; RC_IO; RC_TIMEOUT: durable
+ * here, but a live node did not confirm in time (text says which). revision: as admin_member has
+ * it.
+ */
 typedef void (*admin_done)(void *arg, int rc, uint64_t revision, const char *text);
 
 struct admin_member {
@@ -77,9 +80,15 @@ struct admin_ops {
     /* False: reason (one line) says what is missing. */
     bool (*ready)(void *ctx, char *reason, size_t size);
 
+    /*
+     * What admin_notify was last called with, or what precedes its first call: a count of this node
+     * alone, never falling, also over restarts. It resumes a watch. (The revision of a write and of
+     * a member counts the writes of the whole cluster.)
+     */
     uint64_t (*revision)(void *ctx);
     const char *(*node_name)(void *ctx);
-    void (*metrics)(void *ctx, struct buf *out); /* appends Prometheus text */
+    /* Appends Prometheus text: all of GET /metrics, admin_metrics included. */
+    void (*metrics)(void *ctx, struct buf *out);
 };
 
 struct admin_config {
@@ -104,7 +113,7 @@ void admin_notify(struct admin *admin, const struct object *object, bool deleted
 /* Close listeners and connections; closed is called when nothing is left on the loop. */
 void admin_stop(struct admin *admin, void (*closed)(void *arg), void *arg);
 
-/* Prometheus text of the API's own counters, appended. */
+/* Prometheus text of the API's own counters, appended: for ops->metrics. */
 void admin_metrics(const struct admin *admin, struct buf *out);
 
 #endif

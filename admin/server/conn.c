@@ -35,25 +35,20 @@ static void enter(struct conn *conn, enum conn_state state)
 
 /*
  * A browser on this machine can be made to send requests to a loopback port. Pages of other origins
- * are told apart by Origin, names that a hostile resolver points here by Host: on TCP only the
- * loopback's own names are served.
+ * are told apart by Origin; domain names that a hostile resolver points here by Host: on TCP a name
+ * with a dot in it is served only if it is an address or ends in ".localhost".
  */
 static bool host_is_local(const struct h1_head *head)
 {
+    static const char ending[] = ".localhost";
     const char *name = head->host_name;
     size_t len = head->host_name_len;
-    char text[INET6_ADDRSTRLEN + 2];
     struct in_addr in4;
-    struct in6_addr in6;
-    if (len == 0 || strcmp(name, "localhost") == 0) {
+    if (name[0] == '[' || memchr(name, '.', len) == NULL || inet_pton(AF_INET, name, &in4) == 1) {
         return true;
     }
-    if (len >= sizeof(text)) {
-        return false;
-    }
-    bool bracket = name[0] == '[';
-    (void)snprintf(text, sizeof(text), "%.*s", (int)(bracket ? len - 2 : len), name + bracket);
-    return inet_pton(AF_INET, text, &in4) == 1 || inet_pton(AF_INET6, text, &in6) == 1;
+    size_t skip = sizeof(ending) - 1;
+    return len > skip && strcmp(name + len - skip, ending) == 0;
 }
 
 static bool origin_is_ours(const struct h1_head *head, const char *bytes)
@@ -76,8 +71,9 @@ static bool refuse_by_head(struct conn *conn, const struct h1_head *head, const 
     struct call *call = conn->call;
     struct err_info err = {0};
     if (!stream_is_unix(conn->stream) && !host_is_local(head)) {
-        call_answer_problem(call, 403, NULL, NULL,
-                            "Host: this API is reached by loopback addresses or localhost only");
+        call_answer_problem(
+            call, 403, NULL, NULL,
+            "Host: this API is reached by address or as localhost, not by a domain name");
         return true;
     }
     if (!origin_is_ours(head, bytes)) {

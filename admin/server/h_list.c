@@ -3,8 +3,8 @@
  * hundred thousand of them neither stall the loop nor stand in memory at once.
  *
  * A list is one moment while it fits into one part; a longer one shows each object as it is when
- * its part is rendered, and "revision" is that of the beginning: a watch from there on misses
- * nothing.
+ * its part is rendered, and "since" is the moment of the beginning: a watch from there on misses
+ * nothing. An export has nothing of the node in it: equal objects give equal bytes.
  */
 #include "admin/server/server.h"
 
@@ -115,11 +115,19 @@ static bool visit(void *arg, const struct object *object)
 
 static void put_begin(struct listing *listing)
 {
-    uint64_t revision = listing->call->admin->view.ops->revision(listing->call->admin->view.ctx);
+    const struct view *view = &listing->call->admin->view;
     if (listing->yaml) {
-        (void)buf_printf(listing->out, "# revision %" PRIu64 "\n", revision);
+        (void)buf_puts(listing->out, "# All objects; skeinctl apply takes them back.\n");
+    } else if (listing->export) {
+        (void)buf_puts(listing->out, "{\"items\":[");
     } else {
-        (void)buf_printf(listing->out, "{\"revision\":%" PRIu64 ",\"items\":[", revision);
+        char token[WATCH_TOKEN_MAX];
+        json_t *json = problem_string(watch_token_format(view->ops->node_name(view->ctx),
+                                                         view->ops->revision(view->ctx), token));
+        char *text = json_text(json, 0);
+        (void)buf_printf(listing->out, "{\"since\":%s,\"items\":[", text);
+        mem_free(text);
+        json_decref(json);
     }
 }
 
@@ -131,9 +139,9 @@ static void put_end(struct listing *listing)
     (void)buf_puts(listing->out, listing->count > 0 ? "\n]" : "]");
     if (listing->has_more) {
         json_t *token = json_string(listing->after);
-        char *text = json_dumps(token, JSON_ENCODE_ANY);
+        char *text = json_text(token, 0);
         (void)buf_printf(listing->out, ",\"continue\":%s", text);
-        free(text); /* jansson's own memory */
+        mem_free(text);
         json_decref(token);
     }
     (void)buf_puts(listing->out, "}\n");

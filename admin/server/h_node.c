@@ -52,8 +52,7 @@ void handle_cluster(struct call *call)
     json_t *json = json_object();
     (void)json_object_set_new(json, "node", problem_string(view->ops->node_name(view->ctx)));
     (void)json_object_set_new(json, "version", json_string(SKEIN_VERSION));
-    (void)json_object_set_new(json, "revision",
-                              json_integer((json_int_t)view->ops->revision(view->ctx)));
+    (void)json_object_set_new(json, "revision", json_integer((json_int_t)view_revision(view)));
     (void)json_object_set_new(json, "ready", json_boolean(ready));
     if (!ready) {
         (void)json_object_set_new(json, "reason", problem_string(reason));
@@ -68,7 +67,6 @@ void handle_metrics(struct call *call)
     struct buf out;
     buf_init(&out, METRICS_BYTES_MAX);
     call->admin->view.ops->metrics(call->admin->view.ctx, &out);
-    admin_metrics(call->admin, &out);
     if (out.full) {
         call_answer_problem(call, 500, NULL, NULL, "the metrics are too large");
     } else {

@@ -1,10 +1,10 @@
 /*
  * GET /v1/watch: changes as they happen, one JSON object a line.
  *
- *   {"type":"start","node":"r1","revision":7,"since":"r1:7"}
- *   {"type":"changed","revision":8,"since":"r1:8","object":{...}}
- *   {"type":"deleted","revision":9,"since":"r1:9","object":{"kind":...,"metadata":{...}}}
- *   {"type":"heartbeat","revision":9,"since":"r1:9"}
+ *   {"type":"start","node":"r1","since":"r1:7"}
+ *   {"type":"changed","node":"r1","since":"r1:8","object":{...}}
+ *   {"type":"deleted","node":"r1","since":"r1:9","object":{"kind":...,"metadata":{...}}}
+ *   {"type":"heartbeat","node":"r1","since":"r1:9"}
  *
  * "since" of the last line received resumes the stream (?since=). What is shown of an object is its
  * form when the line is written: of several changes in a row the last one counts. A watcher who is
@@ -35,8 +35,8 @@ static void watch_free(void *state)
 }
 
 /* One line; object is taken and may be NULL. */
-static void put_line(const struct watch *watch, const char *type, uint64_t revision,
-                     uint64_t resume, json_t *object, struct buf *out)
+static void put_line(const struct watch *watch, const char *type, uint64_t resume, json_t *object,
+                     struct buf *out)
 {
     const struct view *view = &watch->admin->view;
     const char *node = view->ops->node_name(view->ctx);
@@ -44,7 +44,6 @@ static void put_line(const struct watch *watch, const char *type, uint64_t revis
     json_t *line = json_object();
     (void)json_object_set_new(line, "type", json_string(type));
     (void)json_object_set_new(line, "node", problem_string(node));
-    (void)json_object_set_new(line, "revision", json_integer((json_int_t)revision));
     (void)json_object_set_new(line, "since",
                               problem_string(watch_token_format(node, resume, token)));
     if (object != NULL) {
@@ -81,12 +80,12 @@ static void put_event(const struct watch *watch, const struct watch_event *event
     }
     uint64_t resume = watch_ring_resume(&watch->admin->ring, watch->next_seq);
     if (event->deleted) {
-        put_line(watch, "deleted", event->revision, resume, deleted_object(event), out);
+        put_line(watch, "deleted", resume, deleted_object(event), out);
         return;
     }
     const struct object *object = view_find(view, event->kind, event->id);
     if (object != NULL) { /* else its deletion is further on in the ring */
-        put_line(watch, "changed", event->revision, resume, show_object(view, object), out);
+        put_line(watch, "changed", resume, show_object(view, object), out);
     }
 }
 
@@ -103,11 +102,11 @@ static enum part produce(struct call *call, struct buf *out)
         const struct watch_event *previous = watch_ring_find(ring, watch->next_seq - 1);
         uint64_t from = previous != NULL ? previous->revision : ring->base;
         bool current = watch->next_seq == ring->next_seq;
-        put_line(watch, "start", revision, current ? revision : from, NULL, out);
+        put_line(watch, "start", current ? revision : from, NULL, out);
     }
     if (watch_ring_is_gone(ring, watch->next_seq)) {
         watch->admin->count.watchers_dropped++;
-        put_line(watch, "gone", revision, revision, NULL, out);
+        put_line(watch, "gone", revision, NULL, out);
         return PART_LAST;
     }
     const struct watch_event *event;
@@ -117,7 +116,7 @@ static enum part produce(struct call *call, struct buf *out)
         watch->next_seq++;
     }
     if (out->len == before && now - watch->said_ms >= ADMIN_HEARTBEAT_MS) {
-        put_line(watch, "heartbeat", revision, revision, NULL, out);
+        put_line(watch, "heartbeat", revision, NULL, out);
     }
     if (out->len != before) {
         watch->said_ms = now;

@@ -93,6 +93,9 @@ bool plan_read(const json_t *document, const struct kind *expected, const char *
                const struct plan_place *place, struct plan_requests *requests,
                struct problem *problem);
 
+/* Members for a fault of the request as a whole; NULL when it has no place. A new reference. */
+json_t *plan_request_members(const struct plan_request *request);
+
 /* Append a deletion. */
 void plan_read_delete(const struct kind *kind, const char *id, struct plan_requests *requests);
 

@@ -74,6 +74,13 @@ void view_endpoints(const struct view *view, const char *backend_id,
     view_each(view, kind_by_name("Endpoint"), text, prefix_visit, &prefix);
 }
 
+uint64_t view_revision(const struct view *view)
+{
+    struct admin_member self = {0};
+    size_t count = view->ops->members(view->ctx, &self, 1); /* self comes first */
+    return count > 0 ? self.revision : 0;
+}
+
 json_t *show_endpoint(const Skein__EndpointSpec *spec)
 {
     json_t *entry = message_to_json(&spec->base);

@@ -35,6 +35,9 @@ void view_each(const struct view *view, const struct kind *kind, const char *fro
 void view_endpoints(const struct view *view, const char *backend_id,
                     bool (*visit)(void *arg, const struct object *object), void *arg);
 
+/* The configuration revision of this node, which compares with those of other members. */
+uint64_t view_revision(const struct view *view);
+
 /* Everything: a new reference. */
 json_t *show_object(const struct view *view, const struct object *object);
 

@@ -62,13 +62,13 @@ int watch_ring_seek(const struct watch_ring *ring, uint64_t since, uint64_t now,
     if (since > now) {
         return err_set(err, RC_NOT_FOUND,
                        "since: revision %" PRIu64 " is ahead of this node, which is at %" PRIu64
-                       "; list again and watch from the answer's revision",
+                       "; list again and watch from its answer's \"since\"",
                        since, now);
     }
     if (since < ring->base) {
         return err_set(err, RC_NOT_FOUND,
                        "since: revision %" PRIu64 " is too old, changes up to %" PRIu64
-                       " are no longer kept; list again and watch from the answer's revision",
+                       " are no longer kept; list again and watch from its answer's \"since\"",
                        since, ring->base);
     }
     uint64_t first = ring->next_seq > ring->cap ? ring->next_seq - ring->cap : 1;
@@ -116,8 +116,8 @@ int watch_token_parse(const char *text, const char *node, uint64_t *ret_revision
     size_t digits = strspn(number, "0123456789");
     if (digits == 0 || digits > 18 || number[digits] != '\0') {
         return err_set(err, RC_INVALID,
-                       "since: \"%.80s\" is not a revision; accepted: NODE:NUMBER as a watch gave "
-                       "it out, or a revision of this node",
+                       "since: \"%.80s\" is unknown; accepted: NODE:NUMBER as a list or a watch "
+                       "of this node gave it out",
                        text);
     }
     for (size_t i = 0; i < digits; i++) {
@@ -128,7 +128,7 @@ int watch_token_parse(const char *text, const char *node, uint64_t *ret_revision
         return err_set(err, RC_NOT_FOUND,
                        "since: this token was given out by node \"%.*s\", and this is node \"%s\": "
                        "each node takes changes in its own order; list again here and watch from "
-                       "the answer's revision",
+                       "its answer's \"since\"",
                        (int)MIN(name_len, 64), text, node);
     }
     *ret_revision = revision;

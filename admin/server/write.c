@@ -239,7 +239,7 @@ static void write_try(struct write *write)
     } else if (rc != RC_OK) {
         call_answer_error(call, rc, &err);
     } else if (write->dry_run || write->plan.change_count == 0) {
-        respond(write, 200, view->ops->revision(view->ctx), NULL);
+        respond(write, 200, view_revision(view), NULL);
     } else {
         if (write->is_single && write->plan.results[0].action == PLAN_DELETED) {
             keep_last(write);
