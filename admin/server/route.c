@@ -116,7 +116,11 @@ static bool shape_fits(const struct captures *captures)
     }
     bool has_namespace = captures->namespace_ != NULL;
     bool is_list = captures->name == NULL;
-    return captures->kind->namespaced ? has_namespace || is_list : !has_namespace;
+    if (captures->kind->namespaced) {
+        return has_namespace || is_list;
+    }
+    /* Names of the whole cluster have no slash; with one the path is another's. */
+    return !has_namespace && (is_list || memchr(captures->name, '/', captures->name_len) == NULL);
 }
 
 /* ---- captured text to names ---- */
