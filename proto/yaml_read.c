@@ -156,7 +156,7 @@ static int check_event(struct yaml_reader *reader, const yaml_event_t *event, un
     if (tag != NULL) {
         return error_at(RC_INVALID, event->start_mark, err, "tags are not accepted");
     }
-    if (depth > MANIFEST_DEPTH_MAX) {
+    if (depth > MANIFEST_DEPTH_MAX && event->type != YAML_SCALAR_EVENT) {
         return error_at(RC_INVALID, event->start_mark, err, "nested too deeply");
     }
     if (reader->values > MANIFEST_VALUES_MAX || reader->containers > MANIFEST_CONTAINERS_MAX) {
