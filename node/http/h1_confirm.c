@@ -1,11 +1,12 @@
 /*
  * llhttp's reading of a head.
  *
- * llhttp is the parser: a head is good when llhttp takes every byte of its start line, of its field
- * names and separators and of the values that it acts on, and sees the same framing. Values that
- * say nothing to it (most of the bytes) are left out of what it is fed, between the colon and the
- * CRLF: the sweep has judged them already, and llhttp's eight instructions a byte are most of what
- * a head costs. It is fed straight from the caller's bytes, in runs.
+ * llhttp is the parser: a head is good when llhttp takes its start line, its field names and the
+ * values that it acts on, and sees the same framing. What says nothing to it is left out of what it
+ * is fed, since its eight instructions a byte are most of what a head costs: the lines of names
+ * that the table of known names has and that do not steer it, and between colon and CRLF the values
+ * of unknown ones. The sweep has judged the bytes of both. It is fed straight from the caller's
+ * bytes, in runs.
  *
  * llhttp knows a fixed set of methods; any other token, which a proxy passes on, is replaced by
  * POST for it (RFC 9110 9.1: a method does not change how a request is framed).
@@ -28,22 +29,28 @@ static int on_complete(llhttp_t *parser)
 
 static const llhttp_settings_t settings = {.on_headers_complete = on_complete};
 
-/* Everything up to the end of the head. True when it ended there. */
+/* A run of the head; nothing when it is empty. */
+static bool feed_run(llhttp_t *parser, const char *bytes, size_t begin, size_t end)
+{
+    return begin == end || llhttp_execute(parser, bytes + begin, end - begin) == HPE_OK;
+}
+
+/* Everything up to the end of the head. True when llhttp saw it end there. */
 static bool feed(llhttp_t *parser, const struct h1_head *head, const char *bytes, size_t at)
 {
+    size_t end = head->len - 2;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct h1_field *field = &head->fields[i];
+        bool is_last = i + 1 == head->field_count;
+        size_t next = is_last ? end : field[1].name.off;
         if ((fed_values & H1_BIT(field->id)) != 0 || field->value.len == 0) {
             continue;
         }
         size_t colon_end = (size_t)field->name.off + field->name.len + 1;
-        if (llhttp_execute(parser, bytes + at, colon_end - at) != HPE_OK) {
+        if (!feed_run(parser, bytes, at, field->known ? field->name.off : colon_end)) {
             return false;
         }
-        at = (size_t)field->value.off + field->value.len;
-        while (bytes[at] != '\r') { /* trailing white space */
-            at++;
-        }
+        at = field->known ? next : next - 2;
     }
     return llhttp_execute(parser, bytes + at, head->len - at) == HPE_PAUSED &&
            llhttp_get_error_pos(parser) == bytes + head->len;

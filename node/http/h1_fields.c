@@ -6,6 +6,10 @@
  */
 #include "node/http/h1_int.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum {
     NOMINATED_MAX = 32, /* names that Connection may list; the work is this times the fields */
 };
@@ -180,16 +184,37 @@ static int apply_connection(struct h1_head *head, const char *bytes)
     return 0;
 }
 
-static int take_line(struct h1_head *head, const char *bytes, struct h1_field *field, size_t end)
+/* Offset of the first colon of a line, or of its CR when there is none. */
+static inline size_t find_colon(const char *bytes, size_t at, size_t end)
 {
-    size_t begin = field->name.off, at = begin;
-    while (h1_is_class(bytes[at], H1_CLASS_TOKEN)) {
+#ifdef __SSE2__
+    if (end - at >= 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
+        int bits = _mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(':')));
+        if (bits != 0) {
+            return at + (size_t)__builtin_ctz((unsigned)bits);
+        }
+        at += 16;
+    }
+#endif
+    while (at < end && bytes[at] != ':') {
         at++;
     }
-    if (at == begin || bytes[at] != ':') {
+    return at;
+}
+
+/* One line, from name.off to its CRLF at end. */
+static int take_line(struct h1_head *head, const char *bytes, struct h1_field *field, size_t end)
+{
+    size_t begin = field->name.off, at = find_colon(bytes, begin, end);
+    const struct h1_known_name *known = h1_known(bytes + begin, at - begin);
+    if (at == end || (known == NULL && !h1_is_token(bytes + begin, at - begin))) {
         return h1_refuse(head, H1_FAULT_FIELD_NAME);
     }
     field->name.len = (uint16_t)(at - begin);
+    field->known = known != NULL;
+    field->id = known != NULL ? known->id : H1_OTHER;
+    field->drop = false;
     at++;
     while (at < end && (bytes[at] == ' ' || bytes[at] == '\t')) {
         at++;
@@ -198,8 +223,6 @@ static int take_line(struct h1_head *head, const char *bytes, struct h1_field *f
         end--;
     }
     field->value = (struct h1_span){.off = (uint16_t)at, .len = (uint16_t)(end - at)};
-    field->drop = false;
-    field->id = (uint8_t)h1_name_id(bytes + begin, field->name.len);
     uint64_t bit = H1_BIT(field->id);
     field->hop = (hop_names & bit) != 0;
     int rc = (special_names & bit) != 0 ? take_special(head, bytes, field) : 0;

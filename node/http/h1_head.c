@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum { METHOD_BYTES_MAX = 48 }; /* the longest registered one has 17 */
 
 void h1_head_init(struct h1_head *head, struct h1_field *fields, uint32_t fields_cap)
@@ -83,26 +87,43 @@ static struct h1_span span_of(size_t begin, size_t end)
     return (struct h1_span){.off = (uint16_t)begin, .len = (uint16_t)(end - begin)};
 }
 
-/* Path and query between at and the end of the target; every byte is looked at. */
-static int take_path(struct h1_head *head, const char *bytes, size_t at, size_t end)
+/* Offset of the first byte in [at, end) that no target holds, or of a '?'; else end. */
+static inline size_t skip_target(const char *bytes, size_t at, size_t end)
 {
-    size_t begin = at;
-    while (at < end && bytes[at] != '?') {
-        if (!h1_is_class(bytes[at], H1_CLASS_TARGET)) {
-            return h1_refuse(head, H1_FAULT_TARGET);
+#ifdef __SSE2__
+    for (; end - at >= 16; at += 16) {
+        __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
+        /* signed: bytes from 0x80 on are below, too; DEL cannot occur after the sweep */
+        __m128i low = _mm_cmplt_epi8(block, _mm_set1_epi8('!'));
+        __m128i hash = _mm_cmpeq_epi8(block, _mm_set1_epi8('#'));
+        __m128i query = _mm_cmpeq_epi8(block, _mm_set1_epi8('?'));
+        int bits = _mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(hash, query)));
+        if (bits != 0) {
+            return at + (size_t)__builtin_ctz((unsigned)bits);
         }
+    }
+#endif
+    while (at < end && bytes[at] != '?' && h1_is_class(bytes[at], H1_CLASS_TARGET)) {
         at++;
     }
+    return at;
+}
+
+/* Path and query between at and the end of the target; every byte is looked at. */
+static int take_path(struct h1_head *head, const char *bytes, size_t begin, size_t end)
+{
+    size_t at = skip_target(bytes, begin, end);
     head->path = span_of(begin, at);
-    head->has_query = at < end;
-    size_t query = at < end ? at + 1 : at;
-    for (at = query; at < end; at++) {
-        if (!h1_is_class(bytes[at], H1_CLASS_TARGET)) {
-            return h1_refuse(head, H1_FAULT_TARGET);
-        }
+    head->query = span_of(at, at);
+    head->has_query = at < end && bytes[at] == '?';
+    if (head->has_query) {
+        size_t query = ++at;
+        do { /* more question marks are part of it */
+            at = skip_target(bytes, at, end);
+        } while (at < end && bytes[at] == '?' && ++at < end);
+        head->query = span_of(query, at);
     }
-    head->query = span_of(query, end);
-    return 0;
+    return at < end ? h1_refuse(head, H1_FAULT_TARGET) : 0;
 }
 
 /* The port that stands for an absent one; 0: not a scheme that is served here. */

@@ -84,6 +84,7 @@ struct h1_field {
     uint8_t id;           /* enum h1_name */
     bool hop;             /* for this connection only: h1_write leaves it out */
     bool drop;            /* false after parsing; set by a caller who wants it left out */
+    bool known;           /* private: the name needs no further look */
 };
 
 enum h1_method {
@@ -164,6 +165,7 @@ struct h1_scan {
     uint32_t line;       /* where the line in progress begins */
     uint32_t start;      /* where the start line begins (RFC 9112 2.2: empty lines before it) */
     uint32_t start_end;  /* where its CRLF is; 0 while it is incomplete */
+    uint32_t fields;     /* complete field lines */
     bool start_is_sound; /* judged ahead of the fields, which have not arrived */
 };
 

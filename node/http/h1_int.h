@@ -6,6 +6,8 @@
 
 #include "node/http/h1_head.h"
 
+#include <string.h>
+
 enum {
     H1_CLASS_TOKEN = 1,  /* RFC 9110 5.6.2 */
     H1_CLASS_TARGET = 2, /* visible ASCII but '#': a fragment is never sent (RFC 9112 3.2) */
@@ -25,8 +27,77 @@ static inline char h1_lower(char byte)
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
 }
 
+/* A field name that this unit has a word for. */
+struct h1_known_name {
+    const char *text; /* lower-case */
+    uint8_t len;
+    uint8_t id; /* enum h1_name; H1_OTHER for names that are only common */
+};
+
+extern const struct h1_known_name h1_known_names[256];
+
+/* Eight bytes with their upper-case letters made lower-case. */
+static inline uint64_t h1_lower8(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t seven = bytes & ~high;
+    uint64_t from_a = seven + ones * (0x80 - 'A');
+    uint64_t above_z = seven + ones * (0x7f - 'Z');
+    return bytes | (((from_a ^ above_z) & ~bytes & high) >> 2);
+}
+
+/* `len` bytes, 2 to 7, as one number; bytes in the middle may be there twice. */
+static inline uint64_t h1_load_short(const char *text, size_t len)
+{
+    if (len >= 4) {
+        uint32_t head, tail;
+        memcpy(&head, text, 4);
+        memcpy(&tail, text + len - 4, 4);
+        return (uint64_t)head << 32 | tail;
+    }
+    uint16_t head, tail;
+    memcpy(&head, text, 2);
+    memcpy(&tail, text + len - 2, 2);
+    return (uint64_t)head << 16 | tail;
+}
+
+static inline uint64_t h1_load8(const char *text)
+{
+    uint64_t bytes;
+    memcpy(&bytes, text, 8);
+    return bytes;
+}
+
 /* text in any case equals the lower-case word of the same length. */
-bool h1_same_word(const char *text, const char *word, size_t len);
+static inline bool h1_same_word(const char *text, const char *word, size_t len)
+{
+    if (len < 2) {
+        return len == 0 || h1_lower(text[0]) == word[0];
+    }
+    if (len < 8) {
+        return h1_lower8(h1_load_short(text, len)) == h1_load_short(word, len);
+    }
+    for (size_t at = 0; at + 8 < len; at += 8) {
+        if (h1_lower8(h1_load8(text + at)) != h1_load8(word + at)) {
+            return false;
+        }
+    }
+    return h1_lower8(h1_load8(text + len - 8)) == h1_load8(word + len - 8);
+}
+
+/* NULL when the name is not in the table; what is in it, is a token. */
+static inline const struct h1_known_name *h1_known(const char *name, size_t len)
+{
+    if (len < 2) {
+        return NULL;
+    }
+    size_t first = (unsigned char)name[0] | 0x20u;
+    size_t last = (unsigned char)name[len - 1] | 0x20u;
+    size_t before = (unsigned char)name[len - 2] | 0x20u;
+    const struct h1_known_name *known =
+        &h1_known_names[(len * 48 + last * 32 + first * 55 + before * 38) % 256];
+    return known->len == len && h1_same_word(name, known->text, len) ? known : NULL;
+}
 
 /*
  * The next element of a comma-separated list without white space around it; *cursor starts at 0.

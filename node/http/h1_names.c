@@ -113,101 +113,94 @@ const uint8_t h1_class[256] = {
 #undef X
 
 /*
- * Known names by a hash of length, first and last two bytes, found by search so that no two
- * collide; a test looks every name up.
+ * Names by a hash of length, first and last two bytes, found by search so that no two collide (a
+ * test looks every name up). Those that nobody asks for are in it because a name that is found here
+ * needs no look at its single bytes.
  */
-struct known_name {
-    const char *text; /* lower-case */
-    uint8_t len;
-    uint8_t id;
+const struct h1_known_name h1_known_names[256] = {
+    [0] = {"x-requested-with", 16, H1_OTHER},
+    [1] = {"keep-alive", 10, H1_KEEP_ALIVE},
+    [3] = {"sec-websocket-key", 17, H1_OTHER},
+    [5] = {"expect", 6, H1_EXPECT},
+    [11] = {"alt-svc", 7, H1_ALT_SVC},
+    [12] = {"referer", 7, H1_OTHER},
+    [14] = {"x-real-ip", 9, H1_OTHER},
+    [15] = {"content-disposition", 19, H1_OTHER},
+    [16] = {"x-forwarded-proto", 17, H1_X_FORWARDED_PROTO},
+    [17] = {"if-modified-since", 17, H1_OTHER},
+    [19] = {"server", 6, H1_SERVER},
+    [20] = {"date", 4, H1_DATE},
+    [23] = {"accept", 6, H1_ACCEPT},
+    [24] = {"forwarded", 9, H1_FORWARDED},
+    [29] = {"content-length", 14, H1_CONTENT_LENGTH},
+    [30] = {"x-request-id", 12, H1_X_REQUEST_ID},
+    [33] = {"allow", 5, H1_OTHER},
+    [34] = {"last-modified", 13, H1_OTHER},
+    [36] = {"te", 2, H1_TE},
+    [38] = {"vary", 4, H1_OTHER},
+    [45] = {"sec-fetch-site", 14, H1_OTHER},
+    [47] = {"content-language", 16, H1_OTHER},
+    [52] = {"x-forwarded-port", 16, H1_X_FORWARDED_PORT},
+    [61] = {"access-control-allow-origin", 27, H1_OTHER},
+    [72] = {"proxy-authenticate", 18, H1_PROXY_AUTHENTICATE},
+    [74] = {"proxy-connection", 16, H1_PROXY_CONNECTION},
+    [76] = {"x-frame-options", 15, H1_OTHER},
+    [79] = {"origin", 6, H1_ORIGIN},
+    [80] = {"transfer-encoding", 17, H1_TRANSFER_ENCODING},
+    [81] = {"age", 3, H1_OTHER},
+    [82] = {"x-forwarded-for", 15, H1_X_FORWARDED_FOR},
+    [88] = {"range", 5, H1_OTHER},
+    [90] = {"x-forwarded-host", 16, H1_X_FORWARDED_HOST},
+    [95] = {"connection", 10, H1_CONNECTION},
+    [97] = {"expires", 7, H1_OTHER},
+    [103] = {"content-security-policy", 23, H1_OTHER},
+    [105] = {"www-authenticate", 16, H1_OTHER},
+    [107] = {"upgrade-insecure-requests", 25, H1_OTHER},
+    [121] = {"content-encoding", 16, H1_CONTENT_ENCODING},
+    [122] = {"trailer", 7, H1_TRAILER},
+    [126] = {"pragma", 6, H1_OTHER},
+    [129] = {"authorization", 13, H1_AUTHORIZATION},
+    [145] = {"accept-language", 15, H1_OTHER},
+    [147] = {"sec-fetch-user", 14, H1_OTHER},
+    [149] = {"sec-websocket-accept", 20, H1_OTHER},
+    [155] = {"cookie", 6, H1_COOKIE},
+    [156] = {"x-content-type-options", 22, H1_OTHER},
+    [159] = {"content-range", 13, H1_OTHER},
+    [160] = {"via", 3, H1_VIA},
+    [162] = {"http2-settings", 14, H1_HTTP2_SETTINGS},
+    [164] = {"tracestate", 10, H1_OTHER},
+    [165] = {"accept-ranges", 13, H1_OTHER},
+    [168] = {"link", 4, H1_OTHER},
+    [170] = {"host", 4, H1_HOST},
+    [175] = {"cache-control", 13, H1_OTHER},
+    [177] = {"if-none-match", 13, H1_IF_NONE_MATCH},
+    [180] = {"x-powered-by", 12, H1_OTHER},
+    [185] = {"etag", 4, H1_OTHER},
+    [189] = {"strict-transport-security", 25, H1_STRICT_TRANSPORT_SECURITY},
+    [193] = {"if-match", 8, H1_IF_MATCH},
+    [197] = {"content-type", 12, H1_CONTENT_TYPE},
+    [203] = {"set-cookie", 10, H1_SET_COOKIE},
+    [204] = {"retry-after", 11, H1_RETRY_AFTER},
+    [205] = {"sec-fetch-mode", 14, H1_OTHER},
+    [208] = {"traceparent", 11, H1_OTHER},
+    [215] = {"user-agent", 10, H1_USER_AGENT},
+    [218] = {"proxy-authorization", 19, H1_PROXY_AUTHORIZATION},
+    [219] = {"accept-encoding", 15, H1_ACCEPT_ENCODING},
+    [223] = {"sec-websocket-version", 21, H1_OTHER},
+    [227] = {"max-forwards", 12, H1_MAX_FORWARDS},
+    [231] = {"sec-fetch-dest", 14, H1_OTHER},
+    [232] = {"priority", 8, H1_OTHER},
+    [235] = {"upgrade", 7, H1_UPGRADE},
+    [238] = {"location", 8, H1_LOCATION},
+    [240] = {"proxy", 5, H1_PROXY},
+    [245] = {"accept-charset", 14, H1_OTHER},
+    [249] = {"if-range", 8, H1_OTHER},
 };
-
-static const struct known_name known_names[128] = {
-    [0] = {"accept-encoding", 15, H1_ACCEPT_ENCODING},
-    [3] = {"content-encoding", 16, H1_CONTENT_ENCODING},
-    [8] = {"alt-svc", 7, H1_ALT_SVC},
-    [10] = {"date", 4, H1_DATE},
-    [18] = {"expect", 6, H1_EXPECT},
-    [21] = {"transfer-encoding", 17, H1_TRANSFER_ENCODING},
-    [22] = {"origin", 6, H1_ORIGIN},
-    [24] = {"te", 2, H1_TE},
-    [30] = {"server", 6, H1_SERVER},
-    [31] = {"max-forwards", 12, H1_MAX_FORWARDS},
-    [32] = {"trailer", 7, H1_TRAILER},
-    [33] = {"keep-alive", 10, H1_KEEP_ALIVE},
-    [34] = {"retry-after", 11, H1_RETRY_AFTER},
-    [35] = {"proxy", 5, H1_PROXY},
-    [36] = {"proxy-authenticate", 18, H1_PROXY_AUTHENTICATE},
-    [37] = {"content-length", 14, H1_CONTENT_LENGTH},
-    [38] = {"strict-transport-security", 25, H1_STRICT_TRANSPORT_SECURITY},
-    [43] = {"http2-settings", 14, H1_HTTP2_SETTINGS},
-    [44] = {"connection", 10, H1_CONNECTION},
-    [45] = {"authorization", 13, H1_AUTHORIZATION},
-    [51] = {"location", 8, H1_LOCATION},
-    [63] = {"proxy-connection", 16, H1_PROXY_CONNECTION},
-    [64] = {"forwarded", 9, H1_FORWARDED},
-    [66] = {"proxy-authorization", 19, H1_PROXY_AUTHORIZATION},
-    [76] = {"via", 3, H1_VIA},
-    [78] = {"upgrade", 7, H1_UPGRADE},
-    [79] = {"accept", 6, H1_ACCEPT},
-    [80] = {"if-match", 8, H1_IF_MATCH},
-    [84] = {"cookie", 6, H1_COOKIE},
-    [85] = {"if-none-match", 13, H1_IF_NONE_MATCH},
-    [93] = {"user-agent", 10, H1_USER_AGENT},
-    [94] = {"x-forwarded-for", 15, H1_X_FORWARDED_FOR},
-    [99] = {"host", 4, H1_HOST},
-    [103] = {"x-forwarded-proto", 17, H1_X_FORWARDED_PROTO},
-    [104] = {"set-cookie", 10, H1_SET_COOKIE},
-    [105] = {"x-request-id", 12, H1_X_REQUEST_ID},
-    [122] = {"x-forwarded-port", 16, H1_X_FORWARDED_PORT},
-    [125] = {"content-type", 12, H1_CONTENT_TYPE},
-    [127] = {"x-forwarded-host", 16, H1_X_FORWARDED_HOST},
-};
-
-enum { NAME_SHORTEST = 2 };
-
-/* Eight bytes with their upper-case letters made lower-case. */
-static inline uint64_t lower8(uint64_t bytes)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-    uint64_t seven = bytes & ~high;
-    uint64_t from_a = seven + ones * (0x80 - 'A');
-    uint64_t above_z = seven + ones * (0x7f - 'Z');
-    return bytes | (((from_a ^ above_z) & ~bytes & high) >> 2);
-}
-
-bool h1_same_word(const char *text, const char *word, size_t len)
-{
-    size_t at = 0;
-    for (; len - at >= 8; at += 8) {
-        uint64_t a, b;
-        memcpy(&a, text + at, 8);
-        memcpy(&b, word + at, 8);
-        if (lower8(a) != b) {
-            return false;
-        }
-    }
-    for (; at < len; at++) {
-        if (h1_lower(text[at]) != word[at]) {
-            return false;
-        }
-    }
-    return true;
-}
 
 enum h1_name h1_name_id(const char *name, size_t len)
 {
-    if (len < NAME_SHORTEST) {
-        return H1_OTHER;
-    }
-    unsigned first = (unsigned char)name[0] | 0x20u;
-    unsigned last = (unsigned char)name[len - 1] | 0x20u;
-    unsigned before = (unsigned char)name[len - 2] | 0x20u;
-    const struct known_name *known = &known_names[(len + last * 6 + first + before * 5) % 128];
-    if (known->len != len || !h1_same_word(name, known->text, len)) {
-        return H1_OTHER;
-    }
-    return (enum h1_name)known->id;
+    const struct h1_known_name *known = h1_known(name, len);
+    return known != NULL ? (enum h1_name)known->id : H1_OTHER;
 }
 
 bool h1_is_token(const char *text, size_t len)

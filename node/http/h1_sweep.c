@@ -2,7 +2,7 @@
  * The first pass over a head: where its lines are, and that it holds no byte that could be taken
  * for a line end by some and not by others.
  *
- * Sixteen bytes at a time where the machine has SSE2, else eight. After it, every control byte of
+ * 64 bytes at a time, with SSE2 where the machine has it. After it, every control byte of
  * the head is a tab or part of a CRLF (RFC 9112 2.2, RFC 9110 5.5), which lets the later passes
  * work on lines without looking for trouble.
  */
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#ifdef __SSE2__
+#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
 #include <emmintrin.h>
 #endif
 
@@ -20,62 +20,68 @@ enum {
     HEAD_MAX = H1_HEAD_BYTES_MAX - 2 * EMPTY_LINES_MAX,
 };
 
-#ifdef __SSE2__
-enum { STEP = 16 };
+enum { BLOCK = 64 };
 
-/* Bit i is set when byte i is below 0x20 or is DEL. */
-static inline uint32_t control_bits(const char *bytes)
+#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
+/* Bit i is set when byte i of 16 is below 0x20 or is DEL. */
+static inline uint64_t control_bits16(const char *bytes)
 {
     __m128i block = _mm_loadu_si128((const __m128i *)(const void *)bytes);
     __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
     __m128i del = _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7f));
-    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(low, del));
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(low, del));
 }
 
-static inline size_t first_of(uint32_t bits)
+/* The same for 64 bytes. */
+static inline uint64_t control_bits(const char *bytes)
 {
-    return (size_t)__builtin_ctz(bits);
+    return control_bits16(bytes) | control_bits16(bytes + 16) << 16 |
+           control_bits16(bytes + 32) << 32 | control_bits16(bytes + 48) << 48;
 }
 #else
-enum { STEP = 8 };
-
-/* Bits are set in the first byte below 0x20 or DEL, perhaps in later ones too. */
+/* Bit i is set when byte i of 64 is below 0x20 or is DEL: eight bytes at a time, without carries
+ * from one to the next, and their high bits gathered by a multiplication. */
 static inline uint64_t control_bits(const char *bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-    uint64_t block;
-    memcpy(&block, bytes, sizeof(block));
+    uint64_t bits = 0;
+    for (unsigned at = 0; at < BLOCK; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, bytes + at, sizeof(eight));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    block = __builtin_bswap64(block);
+        eight = __builtin_bswap64(eight);
 #endif
-    uint64_t del = block ^ (ones * 0x7f);
-    return ((block - ones * 0x20) & ~block & high) | ((del - ones) & ~del & high);
+        uint64_t del = eight ^ (ones * 0x7f);
+        uint64_t above = ((eight & ~high) + ones * 0x60) | eight;
+        uint64_t other = ((del & ~high) + ones * 0x7f) | del;
+        uint64_t found = ~(above & other) & high;
+        bits |= ((found >> 7) * UINT64_C(0x0102040810204080) >> 56) << at;
+    }
+    return bits;
 }
+#endif
 
-static inline size_t first_of(uint64_t bits)
+/* Of up to 64 bytes; nothing is read behind len. */
+static inline uint64_t control_bits_upto(const char *bytes, size_t len)
 {
-    return (size_t)__builtin_ctzll(bits) / 8;
+    if (len >= BLOCK) {
+        return control_bits(bytes);
+    }
+    char padded[BLOCK];
+    memset(padded, 'x', sizeof(padded));
+    memcpy(padded, bytes, len);
+    return control_bits(padded);
 }
-#endif
 
 size_t h1_next_control(const char *bytes, size_t at, size_t len)
 {
-    while (len - at >= STEP) {
-        __typeof__(control_bits(bytes)) bits = control_bits(bytes + at);
-        if (bits == 0) {
-            at += STEP;
-            continue;
-        }
-        at += first_of(bits);
-        if (bytes[at] != '\t') {
-            return at;
-        }
-        at++;
-    }
-    for (; at < len; at++) {
-        unsigned char byte = (unsigned char)bytes[at];
-        if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
-            return at;
+    for (; at < len; at += BLOCK) {
+        uint64_t bits = control_bits_upto(bytes + at, len - at);
+        for (; bits != 0; bits &= bits - 1) {
+            size_t place = at + (size_t)__builtin_ctzll(bits);
+            if (bytes[place] != '\t') {
+                return place;
+            }
         }
     }
     return len;
@@ -98,24 +104,110 @@ static int check_growth(const struct h1_scan *scan, size_t len, const struct h1_
     return RC_AGAIN;
 }
 
-/* A line [scan->line, end) is complete and not empty. */
-static int take_line(struct h1_scan *scan, const char *bytes, size_t end,
-                     const struct h1_limits *limits, struct h1_head *head)
+/* The sweep's state in registers; it goes back into the scan when the sweep ends. */
+struct sweep {
+    const char *bytes;
+    struct h1_field *field; /* the next one to fill */
+    uint32_t fields, fields_max;
+    uint32_t line; /* begin of the line in progress */
+    uint32_t start, start_end;
+    enum h1_fault fault;
+};
+
+/*
+ * A CR at pos, and the byte behind it is there. 0: a line was taken; 1: the head ends with this
+ * CRLF; RC_INVALID.
+ */
+static inline int take_crlf(struct sweep *sweep, uint32_t pos)
 {
-    if (scan->start_end == 0) {
-        scan->start = scan->line;
-        scan->start_end = (uint32_t)end;
+    uint32_t line = sweep->line;
+    sweep->line = pos + 2;
+    if (UNLIKELY(sweep->bytes[pos + 1] != '\n')) {
+        sweep->fault = H1_FAULT_CONTROL_BYTE;
+        return RC_INVALID;
+    }
+    if (pos == line) {
+        if (sweep->start_end != 0) {
+            return 1;
+        }
+        sweep->start = pos + 2;
+        sweep->fault = pos >= 2 * EMPTY_LINES_MAX ? H1_FAULT_START_LINE : H1_FAULT_NONE;
+        return pos >= 2 * EMPTY_LINES_MAX ? RC_INVALID : 0;
+    }
+    if (sweep->start_end == 0) {
+        sweep->start_end = pos;
         return 0;
     }
-    if (bytes[scan->line] == ' ' || bytes[scan->line] == '\t') {
-        return h1_refuse(head, H1_FAULT_FOLD);
+    char first = sweep->bytes[line];
+    if (UNLIKELY(first == ' ' || first == '\t')) {
+        sweep->fault = H1_FAULT_FOLD;
+        return RC_INVALID;
     }
-    if (head->field_count >= MIN(limits->field_count, head->fields_cap)) {
-        head->fault = H1_FAULT_FIELDS_TOO_MANY;
+    if (UNLIKELY(sweep->fields == sweep->fields_max)) {
+        sweep->fault = H1_FAULT_FIELDS_TOO_MANY;
         return RC_TOO_BIG;
     }
-    head->fields[head->field_count++].name.off = (uint16_t)scan->line;
+    sweep->fields++;
+    sweep->field->name.off = (uint16_t)line;
+    sweep->field++;
     return 0;
+}
+
+/* Lines of [begin, window). 1: the head is complete; RC_AGAIN: sound up to *ret_pos. */
+static inline int sweep_lines(struct sweep *sweep, size_t begin, size_t window, size_t *ret_pos)
+{
+    const char *bytes = sweep->bytes;
+    for (size_t base = begin; base < window; base += BLOCK) {
+        uint64_t bits = control_bits_upto(bytes + base, window - base);
+        while (bits != 0) {
+            size_t pos = base + (size_t)__builtin_ctzll(bits);
+            bits &= bits - 1;
+            if (UNLIKELY(bytes[pos] != '\r')) {
+                /* a tab, or an LF at the begin of a block whose CR ended the one before */
+                if (bytes[pos] == '\t' || pos < sweep->line) {
+                    continue;
+                }
+                sweep->fault = H1_FAULT_CONTROL_BYTE;
+                return RC_INVALID;
+            }
+            if (pos + 1 == window) {
+                *ret_pos = pos;
+                return RC_AGAIN;
+            }
+            bits &= bits - 1; /* its LF, when it is in this block */
+            int rc = take_crlf(sweep, (uint32_t)pos);
+            if (rc != 0) {
+                return rc;
+            }
+        }
+    }
+    *ret_pos = MAX(window, begin);
+    return RC_AGAIN;
+}
+
+static int sweep_window(struct h1_scan *scan, const char *bytes, size_t window,
+                        const struct h1_limits *limits, struct h1_head *head)
+{
+    struct sweep sweep = {
+        .bytes = bytes,
+        .field = head->fields,
+        .fields = scan->fields,
+        .fields_max = MIN(limits->field_count, head->fields_cap),
+        .line = scan->line,
+        .start = scan->start,
+        .start_end = scan->start_end,
+    };
+    size_t pos = scan->pos;
+    int rc = sweep_lines(&sweep, pos, window, &pos);
+    scan->pos = (uint32_t)pos;
+    scan->line = sweep.line;
+    scan->start = sweep.start;
+    scan->start_end = sweep.start_end;
+    scan->fields = sweep.fields;
+    head->field_count = (uint32_t)(sweep.field - head->fields);
+    head->fault = sweep.fault;
+    head->len = rc == 1 ? sweep.line : 0;
+    return rc;
 }
 
 int h1_sweep(struct h1_scan *scan, const char *bytes, size_t len, const struct h1_limits *limits,
@@ -124,38 +216,13 @@ int h1_sweep(struct h1_scan *scan, const char *bytes, size_t len, const struct h
     uint32_t head_max = MIN(limits->head_bytes, (uint32_t)HEAD_MAX);
     /* Nothing behind the limit is looked at, so a long body behind a head costs nothing. */
     size_t window = MIN(len, (size_t)head_max + 2 * EMPTY_LINES_MAX);
-    size_t pos = scan->pos;
-    for (;;) {
-        pos = h1_next_control(bytes, pos, window);
-        scan->pos = (uint32_t)pos;
-        if (pos == window || (pos + 1 == window && bytes[pos] == '\r')) {
-            return check_growth(scan, window, limits, head);
-        }
-        if (bytes[pos] != '\r' || bytes[pos + 1] != '\n') {
-            return h1_refuse(head, H1_FAULT_CONTROL_BYTE);
-        }
-        bool is_empty = pos == scan->line;
-        if (is_empty && scan->start_end != 0) {
-            head->len = (uint32_t)pos + 2;
-            break;
-        }
-        if (is_empty && pos >= 2 * EMPTY_LINES_MAX) {
-            return h1_refuse(head, H1_FAULT_START_LINE);
-        }
-        if (is_empty) {
-            scan->start = (uint32_t)pos + 2;
-        } else {
-            int rc = take_line(scan, bytes, pos, limits, head);
-            if (rc != 0) {
-                return rc;
-            }
-        }
-        pos += 2;
-        scan->pos = scan->line = (uint32_t)pos;
+    int rc = sweep_window(scan, bytes, window, limits, head);
+    if (rc == RC_AGAIN) {
+        return check_growth(scan, window, limits, head);
     }
-    if (head->len - scan->start > head_max) {
+    if (rc == 1 && head->len - scan->start > head_max) {
         head->fault = H1_FAULT_HEAD_TOO_BIG;
         return RC_TOO_BIG;
     }
-    return 0;
+    return rc == 1 ? 0 : rc;
 }

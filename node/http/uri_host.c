@@ -90,20 +90,23 @@ int uri_host_canon(const char *host, size_t len, char out[URI_HOST_MAX + 1],
     if (host[0] == '[') {
         return take_ipv6(host, len, out, ret_host);
     }
-    size_t at = 0, label = 0;
-    for (; at < len && host[at] != ':'; at++) {
+    /* One more than the longest name: it can only be a trailing dot, which goes again below. */
+    size_t at = 0, label = 0, end = MIN(len, (size_t)URI_HOST_MAX + 1);
+    for (; at < end; at++) {
         char byte = host_bytes[(unsigned char)host[at]];
-        if (byte == '\0' || at > URI_HOST_MAX) {
-            return RC_INVALID;
+        if (byte == '\0') {
+            break;
         }
+        out[at] = byte;
         if (byte == '.') {
             if (at == label || at - label > URI_LABEL_MAX) {
                 return RC_INVALID;
             }
             label = at + 1;
         }
-        /* The 254th byte can only be a trailing dot, which is taken off again below. */
-        out[at < URI_HOST_MAX ? at : URI_HOST_MAX] = byte;
+    }
+    if (at < len && host[at] != ':') {
+        return RC_INVALID;
     }
     size_t name_len = at;
     if (name_len > 0 && label == name_len) {

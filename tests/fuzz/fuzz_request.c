@@ -32,7 +32,7 @@ static void check_span(const struct h1_head *head, struct h1_span span)
 
 static void check_head(const struct h1_head *head, const char *bytes)
 {
-    ASSERT(head->len >= 18 && memcmp(bytes + head->len - 4, "\r\n\r\n", 4) == 0);
+    ASSERT(head->len >= 16 && memcmp(bytes + head->len - 4, "\r\n\r\n", 4) == 0);
     check_span(head, head->method);
     check_span(head, head->target);
     check_span(head, head->path);
