@@ -205,6 +205,10 @@ static size_t take_input(struct client *client, const char *bytes, size_t len)
     size_t used = 0;
     for (;;) {
         if (client->state == CLIENT_IDLE || client->state == CLIENT_HEAD) {
+            if (sock_waiting(&client->sock) > SOCK_FULL_BYTES) {
+                sock_want_drain(&client->sock); /* first the answers before */
+                break;
+            }
             size_t n = used == len ? 0 : take_head(client, bytes + used, len - used);
             if (n == 0) {
                 break;
@@ -252,7 +256,9 @@ static void take_kept(struct client *client)
             break;
         }
     }
-    bool stuffed = client->in.len > CLIENT_PIPELINE_BYTES && client->state == CLIENT_BUSY;
+    /* In HEAD all that came belongs to the head, which has a limit of its own. */
+    bool stuffed = client->in.len > CLIENT_PIPELINE_BYTES &&
+                   (client->state == CLIENT_BUSY || client->state == CLIENT_IDLE);
     if (stuffed != client->stuffed && client->state != CLIENT_CLOSED) {
         client->stuffed = stuffed;
         client_update_reading(client);
@@ -357,6 +363,7 @@ static void on_drain(struct sock *sock)
         client_touch(client);
         exchange_client_full(client->side.exchange, false);
     }
+    client_resume_soon(client);
 }
 
 static const struct sock_ops client_sock_ops = {

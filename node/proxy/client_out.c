@@ -184,6 +184,9 @@ static void side_answer(struct client_side *side, enum reason reason)
     struct client *client = of_side(side);
     /* A request without body is complete, though nobody was told so yet. */
     client->request_done = client->request_done || h1_body_done(&client->body);
+    if (reason == REASON_CONNECT_METHOD) {
+        client->keep = false; /* what follows is meant for somebody else */
+    }
     client_put_answer(client, reason);
 }
 

@@ -1,0 +1,300 @@
+/*
+ * The data plane without the rest of a node: commands on stdin, one per line, an answer to each.
+ *
+ *   set NAME NUMBER                    a default (server_ms, retries_max, dot_segments ...)
+ *   listen ADDRESS                     before start, may be repeated
+ *   workers N | log WHERE              before start
+ *   start                              "ok ADDRESS ..." with the real ports
+ *   apply                              publish changed defaults
+ *   backend NAME BALANCE ADDR[*W][!] ...   make or change; BALANCE: random least rr; "!" drains
+ *   rule PATH exact|prefix ROUTE BACKEND[*W] ... [NAME_ms=NUMBER ...]   collect a rule
+ *   host NAME                          publish the collected rules for it; none removes it
+ *   metrics                            the text, then "ok"
+ *   connections | reclaim | drain | quit
+ *
+ * Answers: "ok ...", or "error TEXT".
+ */
+#include "node/base/mem.h"
+#include "node/proxy/proxy.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BACKENDS_MAX = 64, WORDS_MAX = 5000, LINE_MAX_BYTES = 1 << 18, ADDRS_MAX = 8 };
+
+static struct proxy *proxy;
+static struct addr addrs[ADDRS_MAX];
+static char log_path[4096] = "off";
+static struct proxy_config config = {
+    .http = addrs,
+    .workers = 2,
+    .node_name = "driver",
+    .access_log = log_path,
+    .defaults =
+        {
+            .timeouts = {5000, 30000, 30000, 3600000, 10000, 300000},
+            .header_bytes_max = 32768,
+            .header_count_max = 128,
+            .uri_bytes_max = 8192,
+            .retries_max = 2,
+            .idle_per_endpoint_max = 64,
+        },
+};
+
+static struct {
+    char *name;
+    struct backend *backend;
+} backends[BACKENDS_MAX];
+static size_t backend_count;
+
+static struct proxy_rule rules[PROXY_RULES_MAX];
+static size_t rule_count;
+static struct err_info err;
+
+static int number_set(const char *name, const char *value, struct proxy_timeouts *timeouts)
+{
+    struct proxy_defaults *d = &config.defaults;
+    const struct {
+        const char *name;
+        uint32_t *at;
+    } rows[] = {
+        {"connect_ms", &timeouts->connect_ms},
+        {"client_ms", &timeouts->client_ms},
+        {"server_ms", &timeouts->server_ms},
+        {"tunnel_ms", &timeouts->tunnel_ms},
+        {"client_header_ms", &timeouts->client_header_ms},
+        {"keepalive_ms", &timeouts->keepalive_ms},
+        {"header_bytes_max", &d->header_bytes_max},
+        {"header_count_max", &d->header_count_max},
+        {"uri_bytes_max", &d->uri_bytes_max},
+        {"retries_max", &d->retries_max},
+        {"idle_per_endpoint_max", &d->idle_per_endpoint_max},
+    };
+    uint32_t number = (uint32_t)strtoul(value, NULL, 10);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            *rows[i].at = number;
+            return RC_OK;
+        }
+    }
+    if (strcmp(name, "body_bytes_max") == 0) {
+        d->body_bytes_max = number;
+    } else if (strcmp(name, "forwarded") == 0) {
+        d->forwarded = (enum forwarded_policy)number;
+    } else if (strcmp(name, "dot_segments") == 0) {
+        d->dot_segments = (enum dot_segments)number;
+    } else if (strcmp(name, "connections_max") == 0) {
+        config.connections_max = number;
+    } else {
+        return err_set(&err, RC_INVALID, "unknown setting %s", name);
+    }
+    return RC_OK;
+}
+
+static struct backend *backend_named(const char *name)
+{
+    for (size_t i = 0; i < backend_count; i++) {
+        if (strcmp(backends[i].name, name) == 0) {
+            return backends[i].backend;
+        }
+    }
+    if (backend_count == BACKENDS_MAX) {
+        return NULL;
+    }
+    backends[backend_count].name = mem_strdup(name);
+    backends[backend_count].backend = backend_new(proxy, name);
+    return backends[backend_count++].backend;
+}
+
+/* "text*7" -> 7, and the text is cut there. */
+static uint32_t take_weight(char *text)
+{
+    char *star = strchr(text, '*');
+    if (star == NULL) {
+        return 1;
+    }
+    *star = '\0';
+    return (uint32_t)strtoul(star + 1, NULL, 10);
+}
+
+static int cmd_backend(char **words, size_t count)
+{
+    static struct proxy_endpoint endpoints[PROXY_ENDPOINTS_MAX + 1];
+    enum balance balance = strcmp(words[2], "rr") == 0      ? BALANCE_ROUND_ROBIN
+                           : strcmp(words[2], "least") == 0 ? BALANCE_LEAST_CONN
+                                                            : BALANCE_RANDOM;
+    size_t n = 0;
+    for (size_t i = 3; i < count && n < ARRAY_LEN(endpoints); i++) {
+        size_t len = strlen(words[i]);
+        bool draining = words[i][len - 1] == '!';
+        if (draining) {
+            words[i][len - 1] = '\0';
+        }
+        endpoints[n].draining = draining;
+        endpoints[n].weight = take_weight(words[i]);
+        int rc = addr_parse(words[i], &endpoints[n].addr, &err);
+        if (rc != RC_OK) {
+            return rc;
+        }
+        n++;
+    }
+    return backend_set(proxy, backend_named(words[1]), balance, endpoints, n, &err);
+}
+
+static int cmd_rule(char **words, size_t count)
+{
+    if (rule_count == PROXY_RULES_MAX) {
+        return err_set(&err, RC_TOO_BIG, "too many rules");
+    }
+    struct proxy_rule *rule = &rules[rule_count];
+    struct proxy_target *targets = mem_array(count, sizeof(*targets));
+    *rule = (struct proxy_rule){
+        .path = mem_strdup(strcmp(words[1], "-") == 0 ? "" : words[1]),
+        .path_type = strcmp(words[2], "exact") == 0 ? PATH_EXACT : PATH_PREFIX,
+        .route = mem_strdup(words[3]),
+        .targets = targets,
+    };
+    rule_count++;
+    for (size_t i = 4; i < count; i++) {
+        char *equals = strchr(words[i], '=');
+        if (equals != NULL) {
+            *equals = '\0';
+            int rc = number_set(words[i], equals + 1, &rule->timeouts);
+            if (rc != RC_OK) {
+                return rc;
+            }
+            continue;
+        }
+        uint32_t weight = take_weight(words[i]);
+        targets[rule->target_count++] =
+            (struct proxy_target){.backend = backend_named(words[i]), .weight = weight};
+    }
+    return RC_OK;
+}
+
+static void free_rules(void)
+{
+    for (size_t i = 0; i < rule_count; i++) {
+        mem_free(unconst(rules[i].path));
+        mem_free(unconst(rules[i].route));
+        mem_free(unconst(rules[i].targets));
+    }
+    rule_count = 0;
+}
+
+static int cmd_start(void)
+{
+    int rc = proxy_start(&config, &proxy, &err);
+    if (rc != RC_OK) {
+        return rc;
+    }
+    printf("ok");
+    for (size_t i = 0; i < config.http_count; i++) {
+        struct addr addr;
+        char text[ADDR_TEXT_MAX];
+        proxy_listen_addr(proxy, i, &addr);
+        printf(" %s", addr_format(&addr, text));
+    }
+    printf("\n");
+    return RC_AGAIN; /* answered */
+}
+
+static void cmd_metrics(void)
+{
+    struct buf out;
+    buf_init(&out, (size_t)1 << 26);
+    proxy_metrics(proxy, &out);
+    (void)fwrite(out.data, 1, out.len, stdout);
+    buf_deinit(&out);
+}
+
+static int run(char **words, size_t count)
+{
+    const char *cmd = words[0];
+    if (strcmp(cmd, "set") == 0 && count == 3) {
+        return number_set(words[1], words[2], &config.defaults.timeouts);
+    }
+    if (strcmp(cmd, "listen") == 0 && count == 2 && config.http_count < ADDRS_MAX) {
+        return addr_parse(words[1], &addrs[config.http_count++], &err);
+    }
+    if (strcmp(cmd, "workers") == 0 && count == 2) {
+        config.workers = (uint32_t)strtoul(words[1], NULL, 10);
+        return RC_OK;
+    }
+    if (strcmp(cmd, "log") == 0 && count == 2) {
+        (void)snprintf(log_path, sizeof(log_path), "%s", words[1]);
+        return RC_OK;
+    }
+    if (strcmp(cmd, "start") == 0 && proxy == NULL) {
+        return cmd_start();
+    }
+    if (proxy == NULL) {
+        return err_set(&err, RC_INVALID, "not started, or unknown: %s", cmd);
+    }
+    if (strcmp(cmd, "backend") == 0 && count >= 3) {
+        return cmd_backend(words, count);
+    }
+    if (strcmp(cmd, "rule") == 0 && count >= 4) {
+        return cmd_rule(words, count);
+    }
+    if (strcmp(cmd, "host") == 0 && count == 2) {
+        int rc = proxy_host_set(proxy, words[1], rules, rule_count, &err);
+        free_rules();
+        return rc;
+    }
+    if (strcmp(cmd, "apply") == 0) {
+        proxy_set_defaults(proxy, &config.defaults);
+    } else if (strcmp(cmd, "reclaim") == 0) {
+        proxy_reclaim(proxy);
+    } else if (strcmp(cmd, "drain") == 0) {
+        proxy_drain(proxy);
+    } else if (strcmp(cmd, "metrics") == 0) {
+        cmd_metrics();
+    } else if (strcmp(cmd, "connections") == 0) {
+        printf("ok %llu\n", (unsigned long long)proxy_connections(proxy));
+        return RC_AGAIN;
+    } else {
+        return err_set(&err, RC_INVALID, "unknown command %s", cmd);
+    }
+    return RC_OK;
+}
+
+int main(void)
+{
+    static char line[LINE_MAX_BYTES];
+    static char *words[WORDS_MAX];
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        size_t count = 0;
+        char *rest = line;
+        for (char *word; (word = strsep(&rest, " \n")) != NULL && count < WORDS_MAX;) {
+            if (word[0] != '\0') {
+                words[count++] = word;
+            }
+        }
+        if (count == 0) {
+            continue;
+        }
+        if (strcmp(words[0], "quit") == 0) {
+            break;
+        }
+        err.text[0] = '\0';
+        int rc = run(words, count);
+        if (rc == RC_OK) {
+            printf("ok\n");
+        } else if (rc != RC_AGAIN) {
+            printf("error %s: %s\n", rc_name(rc), err.text);
+        }
+        (void)fflush(stdout);
+    }
+    free_rules();
+    for (size_t i = 0; i < backend_count; i++) {
+        backend_unref(proxy, backends[i].backend);
+        mem_free(backends[i].name);
+    }
+    proxy_free(proxy);
+    printf("ok\n");
+    return 0;
+}
