@@ -303,7 +303,7 @@ static enum channel_end end_of(const struct channel *channel, enum stream_reason
         return channel->open || channel->inbound ? CHANNEL_DEADLINE : CHANNEL_UNREACHABLE;
     case STREAM_EOF:
     case STREAM_RESET:
-        return channel->open ? CHANNEL_PEER_CLOSED : CHANNEL_HANDSHAKE;
+        return CHANNEL_PEER_CLOSED;
     case STREAM_REASON_UNSET:
     case STREAM_LOCAL:
     case STREAM_FINISHED:
