@@ -98,7 +98,7 @@ struct gossip *gossip_new(const struct gossip_self *self, const struct gossip_se
     memcpy(pub.name, self->name, sizeof(pub.name) - 1);
     memcpy(pub.version, self->version, sizeof(pub.version) - 1);
     core->self = member_add(core, &pub);
-    core->fresh = true;
+    core->fresh = self->incarnation == 0; /* else it ran before, whatever else is known */
     return core;
 }
 

@@ -106,7 +106,9 @@ void generation_start(struct gossip *core)
     core->ask_next_ms = core->now.mono_ms;
 }
 
-/* Who must answer: the members that we counted on when we stopped; without any, whoever comes. */
+/* Who must answer: the members that we counted on when we stopped. A node on its first start has
+ * none and needs one answer from anybody (its disk may be new under an old identity). A node that
+ * ran before but knows nobody cannot know whom to ask. */
 static bool all_told(const struct gossip *core)
 {
     bool any_loaded = false;
@@ -119,7 +121,7 @@ static bool all_told(const struct gossip *core)
         any_loaded = any_loaded || member->loaded;
         any_told = any_told || member->told;
     }
-    return any_loaded || any_told;
+    return any_loaded || (any_told && core->fresh);
 }
 
 void generation_told(struct gossip *core, struct member *from, uint32_t generation, uint64_t seq)

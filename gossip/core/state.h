@@ -322,7 +322,7 @@ struct gossip {
     enum write_gate gate;
     uint64_t gate_deadline_ms;
     uint64_t ask_next_ms;
-    bool fresh; /* nothing came from disk */
+    bool fresh; /* the first start: nothing came from disk */
     uint32_t wanted_generation;
     uint64_t bump_token; /* 0: not at the disk */
     uint64_t bump_retry_ms;
