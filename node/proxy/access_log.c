@@ -127,7 +127,8 @@ static void ring_put(struct access_ring *ring, struct record *record,
 
 static uint16_t text_len(const char *text)
 {
-    return text == NULL ? 0 : (uint16_t)strnlen(text, TEXT_MAX);
+    size_t len = text != NULL ? strlen(text) : 0;
+    return (uint16_t)(len < TEXT_MAX ? len : TEXT_MAX);
 }
 
 void access_log_exchange(struct worker *worker, const struct exchange *exchange,
