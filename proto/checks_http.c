@@ -319,8 +319,9 @@ static void check_health_http(struct faults *faults, const Skein__HealthCheck *h
     check_count(faults, "headers", health->n_headers, HEADER_ACTIONS_MAX);
     size_t mark = faults_enter(faults, "headers");
     for (size_t i = 0; i < MIN(health->n_headers, (size_t)HEADER_ACTIONS_MAX); i++) {
-        size_t item = faults_enter_key(faults, health->headers[i]->key);
-        check_header_name(faults, NULL, health->headers[i]->key);
+        const char *key = health->headers[i]->key != NULL ? health->headers[i]->key : "";
+        size_t item = faults_enter_key(faults, key);
+        check_header_name(faults, NULL, key);
         if (health->headers[i]->value != NULL) {
             check_header_value(faults, NULL, health->headers[i]->value);
         }

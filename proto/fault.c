@@ -114,7 +114,7 @@ static bool is_shadowed(const struct faults *faults)
     return false;
 }
 
-static void add(struct faults *faults, const char *fmt, va_list args)
+static void PRINTF_LIKE(2, 0) add(struct faults *faults, const char *fmt, va_list args)
 {
     if (is_shadowed(faults)) {
         return;

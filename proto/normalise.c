@@ -54,10 +54,6 @@ static void normalise_endpoint(Skein__Endpoint *endpoint)
     if (slash != NULL) {
         char backend[NAME_LONG_MAX_BYTES + 1];
         size_t len = (size_t)(slash - endpoint->metadata->name);
-        if (endpoint->spec == NULL) {
-            endpoint->spec = mem_new(sizeof *endpoint->spec);
-            skein__endpoint_spec__init(endpoint->spec);
-        }
         if (endpoint->spec->backend == NULL && len < sizeof backend) {
             memcpy(backend, endpoint->metadata->name, len);
             backend[len] = '\0';
@@ -66,9 +62,6 @@ static void normalise_endpoint(Skein__Endpoint *endpoint)
         if (endpoint->spec->address == NULL) {
             set_text(&endpoint->spec->address, slash + 1);
         }
-    }
-    if (endpoint->spec == NULL) {
-        return;
     }
     normalise_address(&endpoint->spec->address);
     const char *backend = endpoint->spec->backend;
@@ -102,13 +95,14 @@ void object_normalise(const struct kind *kind, ProtobufCMessage *message)
         object->metadata = mem_new(sizeof *object->metadata);
         skein__metadata__init(object->metadata);
     }
+    object_ensure_spec(object);
     Skein__Metadata *metadata = object->metadata;
     if (kind->namespaced && (metadata->namespace_ == NULL || metadata->namespace_[0] == '\0')) {
         set_text(&metadata->namespace_, "default");
     }
-    if (kind->descriptor == &skein__route__descriptor && object->spec != NULL) {
+    if (kind->descriptor == &skein__route__descriptor) {
         normalise_route(((Skein__Route *)(void *)message)->spec);
-    } else if (kind->descriptor == &skein__backend__descriptor && object->spec != NULL) {
+    } else if (kind->descriptor == &skein__backend__descriptor) {
         Skein__BackendSpec *spec = ((Skein__Backend *)(void *)message)->spec;
         for (size_t i = 0; i < spec->n_endpoints; i++) {
             normalise_address(&spec->endpoints[i]->address);
@@ -143,10 +137,7 @@ Skein__Endpoint *endpoint_from_backend(const Skein__Backend *backend, size_t idx
 
 void backend_show_endpoint(Skein__Backend *backend, const Skein__Endpoint *endpoint)
 {
-    if (backend->spec == NULL) {
-        backend->spec = mem_new(sizeof *backend->spec);
-        skein__backend_spec__init(backend->spec);
-    }
+    object_ensure_spec((struct object_message *)(void *)backend);
     Skein__BackendSpec *spec = backend->spec;
     Skein__BackendEndpoint *short_form = mem_new(sizeof *short_form);
     skein__backend_endpoint__init(short_form);

@@ -86,10 +86,19 @@ static void budget_free(void *allocator_data, void *ptr)
     free(ptr);
 }
 
-/* protobuf-c takes any bytes for a string, a NUL inside included (it is cut there, harmlessly). */
-static bool strings_are_utf8(const ProtobufCMessage *message)
+/*
+ * What protobuf-c lets through and we do not. Strings may be any bytes to it (a NUL inside cuts
+ * them, harmlessly). An unknown field with the number 0, written in two bytes, is taken and packed
+ * again in one, which then is refused: it would make an object that can be read once.
+ */
+static bool is_sound(const ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *descriptor = message->descriptor;
+    for (unsigned i = 0; i < message->n_unknown_fields; i++) {
+        if (message->unknown_fields[i].tag == 0) {
+            return false;
+        }
+    }
     for (unsigned i = 0; i < descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &descriptor->fields[i];
         if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE) {
@@ -108,13 +117,35 @@ static bool strings_are_utf8(const ProtobufCMessage *message)
             }
             bool good = field->type == PROTOBUF_C_TYPE_STRING
                             ? utf8_is_valid(items[j], strlen(items[j]))
-                            : strings_are_utf8(items[j]);
+                            : is_sound(items[j]);
             if (!good) {
                 return false;
             }
         }
     }
     return true;
+}
+
+void object_ensure_spec(struct object_message *object)
+{
+    if (object->spec == NULL) {
+        /* Fields are in the order of their numbers: metadata, spec, status. */
+        const ProtobufCMessageDescriptor *descriptor =
+            object->base.descriptor->fields[1].descriptor;
+        object->spec = mem_new(descriptor->sizeof_message);
+        descriptor->message_init(object->spec);
+    }
+}
+
+/* Everybody who holds an object reads these without asking. */
+static bool is_named(const struct kind *kind, const Skein__Metadata *metadata)
+{
+    if (metadata == NULL || metadata->name == NULL || metadata->name[0] == '\0') {
+        return false;
+    }
+    bool has_namespace = metadata->namespace_ != NULL && metadata->namespace_[0] != '\0';
+    size_t len = strlen(metadata->name) + (has_namespace ? strlen(metadata->namespace_) + 1 : 0);
+    return has_namespace == kind->namespaced && len <= OBJECT_ID_MAX;
 }
 
 int object_unpack(const struct kind *kind, const uint8_t *bytes, size_t len,
@@ -131,11 +162,19 @@ int object_unpack(const struct kind *kind, const uint8_t *bytes, size_t len,
     if (message == NULL) {
         return err_set(err, RC_CORRUPT, "%zu bytes are no packed %s", len, kind->name);
     }
-    if (!strings_are_utf8(message)) {
+    if (!is_sound(message)) {
         message_free(message);
-        return err_set(err, RC_CORRUPT, "a packed %s has a string that is not UTF-8", kind->name);
+        return err_set(err, RC_CORRUPT,
+                       "a packed %s has a string that is not UTF-8, or a field numbered 0",
+                       kind->name);
     }
-    *ret_message = (struct object_message *)(void *)message;
+    struct object_message *object = (struct object_message *)(void *)message;
+    if (!is_named(kind, object->metadata)) {
+        message_free(message);
+        return err_set(err, RC_CORRUPT, "a packed %s has no name, or a bad one", kind->name);
+    }
+    object_ensure_spec(object);
+    *ret_message = object;
     return RC_OK;
 }
 

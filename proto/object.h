@@ -59,8 +59,8 @@ extern const struct kind kinds[]; /* ends with a row whose name is NULL */
 const struct kind *kind_by_number(uint16_t number);
 const struct kind *kind_by_name(const char *name);
 
-/* "namespace/name" or "name" from metadata (which must have passed validation). Returns the length.
- */
+/* "namespace/name" or "name" from metadata that has passed validation, or came out of object_unpack
+ * under an id that was sent with it. Returns the length. */
 size_t object_id(const struct kind *kind, const Skein__Metadata *metadata,
                  char out[OBJECT_ID_MAX + 1]);
 
@@ -69,9 +69,18 @@ size_t object_id(const struct kind *kind, const Skein__Metadata *metadata,
 MUST_CHECK int object_pack(const struct kind *kind, const ProtobufCMessage *message,
                            uint8_t **ret_bytes, size_t *ret_len, struct err_info *err);
 
-/* Bytes from disk or a peer: size-checked, never trusted. RC_CORRUPT. Free with message_free. */
+/*
+ * Bytes from disk or a peer: size-checked, never trusted. RC_CORRUPT. Free with message_free.
+ *
+ * What comes out has metadata with a name (and a namespace, where the kind has one) and a spec,
+ * maybe empty. It is not validated: a peer of another version may have other rules (object_validate
+ * tells).
+ */
 MUST_CHECK int object_unpack(const struct kind *kind, const uint8_t *bytes, size_t len,
                              struct object_message **ret_message, struct err_info *err);
+
+/* Give it a spec, empty, when it has none. */
+void object_ensure_spec(struct object_message *object);
 
 /* Free any message of this unit; NULL is accepted. */
 void message_free(ProtobufCMessage *message);

@@ -27,10 +27,11 @@ enum {
 };
 
 /*
- * Fill what has a stored default and bring names to their canonical form: metadata.namespace is
- * "default" when unset; hosts are lower-case without a trailing dot; paths have unreserved escapes
- * decoded; addresses are written in one way; an Endpoint's name and its spec.backend and
- * spec.address complete each other. What is malformed stays as it is, for object_validate to name.
+ * Fill what has a stored default and bring names to their canonical form: metadata and spec are
+ * there; metadata.namespace is "default" when unset; hosts are lower-case without a trailing dot;
+ * paths have unreserved escapes decoded; addresses are written in one way; an Endpoint's name and
+ * its spec.backend and spec.address complete each other. What is malformed stays as it is, for
+ * object_validate to name.
  */
 void object_normalise(const struct kind *kind, ProtobufCMessage *message);
 

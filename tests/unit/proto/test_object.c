@@ -206,6 +206,57 @@ static void damaged_bytes_are_refused(void **state)
     /* The same inside a list of strings: spec.allowFrom. */
     static const uint8_t bad_item[] = {0x12, 0x03, 0x6a, 0x01, 0xc0};
     assert_int_equal(object_unpack(kind, bad_item, sizeof bad_item, &back, &err), RC_CORRUPT);
+    /* A field numbered 0, in a form that protobuf-c reads but would not read again. */
+    static const uint8_t zero_field[] = {0x12, 0x03, 0x80, 0x00, 0x07};
+    assert_int_equal(object_unpack(kind, zero_field, sizeof zero_field, &back, &err), RC_CORRUPT);
+}
+
+static int unpack_rc(const char *kind, const char *bytes, size_t len)
+{
+    struct object_message *back = NULL;
+    int rc = object_unpack(kind_by_name(kind), (const uint8_t *)bytes, len, &back, NULL);
+    if (rc == RC_OK) {
+        assert_non_null(back->metadata);
+        assert_non_null(back->spec);
+        message_free(&back->base);
+    }
+    return rc;
+}
+
+static void unpacked_objects_have_a_name_and_a_spec(void **state)
+{
+    (void)state;
+    assert_int_equal(unpack_rc("Node", "", 0), RC_CORRUPT);
+    assert_int_equal(unpack_rc("Node", "\x0a\x00", 2), RC_CORRUPT);
+    assert_int_equal(unpack_rc("Node", "\x0a\x02\x12\x00", 4), RC_CORRUPT);
+    assert_int_equal(unpack_rc("Node",
+                               "\x0a\x03\x12\x01"
+                               "a",
+                               5),
+                     RC_OK);
+    assert_int_equal(unpack_rc("Route",
+                               "\x0a\x03\x12\x01"
+                               "a",
+                               5),
+                     RC_CORRUPT);
+    assert_int_equal(unpack_rc("Node",
+                               "\x0a\x06\x0a\x01"
+                               "n\x12\x01"
+                               "a",
+                               8),
+                     RC_CORRUPT);
+    assert_int_equal(unpack_rc("Route",
+                               "\x0a\x06\x0a\x01"
+                               "n\x12\x01"
+                               "a",
+                               8),
+                     RC_OK);
+    char long_name[6 + OBJECT_ID_MAX + 1];
+    memset(long_name, 'a', sizeof long_name);
+    memcpy(long_name, "\x0a\xa8\x03\x12\xa5\x03", 6); /* a name of 421 bytes */
+    assert_int_equal(unpack_rc("Node", long_name, sizeof long_name), RC_CORRUPT);
+    memcpy(long_name, "\x0a\xa7\x03\x12\xa4\x03", 6); /* and of 420 */
+    assert_int_equal(unpack_rc("Node", long_name, sizeof long_name - 1), RC_OK);
 }
 
 /* Two bytes make an empty header action of 40: the budget bounds what many of them may cost. */
@@ -228,6 +279,7 @@ static void unpacking_has_a_budget(void **state)
     struct err_info err = {""};
     int rc = object_unpack(kind, (const uint8_t *)bytes.data, bytes.len, &message, &err);
     assert_int_equal(rc, RC_CORRUPT);
+    assert_non_null(strstr(err.text, "bytes are no packed Route"));
     buf_deinit(&spec);
     buf_deinit(&bytes);
 }
@@ -249,6 +301,11 @@ static void dense_but_legal_objects_fit_the_budget(void **state)
     spec.endpoints = pointers;
     spec.n_endpoints = ENDPOINTS_MAX;
     backend.spec = &spec;
+    char name[] = "b";
+    Skein__Metadata metadata = SKEIN__METADATA__INIT;
+    metadata.name = name;
+    metadata.namespace_ = name;
+    backend.metadata = &metadata;
     uint8_t *bytes = NULL;
     size_t len = 0;
     assert_int_equal(object_pack(kind, &backend.base, &bytes, &len, NULL), RC_OK);
@@ -309,6 +366,7 @@ int main(void)
         cmocka_unit_test(packing_leaves_out_what_is_not_stored),
         cmocka_unit_test(objects_have_a_size),
         cmocka_unit_test(damaged_bytes_are_refused),
+        cmocka_unit_test(unpacked_objects_have_a_name_and_a_spec),
         cmocka_unit_test(unpacking_has_a_budget),
         cmocka_unit_test(dense_but_legal_objects_fit_the_budget),
         cmocka_unit_test(fields_of_a_newer_version_survive),
