@@ -4,13 +4,13 @@
 #include "admin/server/plan.h"
 
 #include "node/base/check.h"
+#include "node/base/hashtable.h"
 #include "node/base/mem.h"
 #include "proto/diff.h"
 #include "proto/json.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 const char *plan_action_name(enum plan_action action)
 {

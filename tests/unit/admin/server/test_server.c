@@ -471,7 +471,7 @@ static void test_keep_alive_and_pipelining(void **state)
         snprintf(request, sizeof(request),
                  "PUT " PATH_A " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
                  "\r\n%zx\r\n%.10s\r\n%zx\r\n%s\r\n0\r\n\r\n",
-                 (size_t)10, ROUTE_A, strlen(ROUTE_A) - 10, ROUTE_A + 10);
+                 (size_t)10, ROUTE_A, strlen(ROUTE_A) - 10, &ROUTE_A[10]);
     len += snprintf(request + len, sizeof(request) - (size_t)len,
                     "GET " PATH_A " HTTP/1.1\r\nHost: localhost\r\n\r\n"
                     "HEAD " PATH_A " HTTP/1.1\r\nHost: localhost\r\n\r\n"
