@@ -35,6 +35,7 @@ static const struct row rows[] = {
     /* Content-Length */
     {"Content-Length: 5", 0, "length:5 keep [Content-Length|5]"},
     {"Content-Length:  \t 0 ", 0, "length:0 keep [Content-Length|0]"},
+    {"Content-Length:\t5\t", 0, "length:5 keep [Content-Length|5]"},
     {"content-LENGTH: 05", 0, "length:5 keep [content-LENGTH|05]"},
     {"Content-Length: 9223372036854775807", 0,
      "length:9223372036854775807 keep [Content-Length|9223372036854775807]"},
@@ -63,6 +64,11 @@ static const struct row rows[] = {
     /* Transfer-Encoding */
     {"Transfer-Encoding: chunked", 0, "chunked keep -[Transfer-Encoding|chunked]"},
     {"TRANSFER-ENCODING:\tCHUNKED", 0, "chunked keep -[TRANSFER-ENCODING|CHUNKED]"},
+    {"Transfer-Encoding: \tchunked\t ", 0, "chunked keep -[Transfer-Encoding|chunked]"},
+    {"Connection:\tclose\t", 0, "none -[Connection|close]"},
+    {"Connection: \t", 0, "none keep -[Connection|]"},
+    {"Connection:\tupgrade \t\r\nUpgrade:\tx\t", 0,
+     "none keep upgrade -[Connection|upgrade] -[Upgrade|x]"},
     {"Transfer_Encoding: chunked", 0, "none keep [Transfer_Encoding|chunked]"},
     {"Transfer-Encoding:", H1_FAULT_CODING, NULL},
     {"Transfer-Encoding: ,", H1_FAULT_CODING, NULL},
