@@ -205,6 +205,13 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- stopping ---- */
 
+/* The mailbox is embedded in node, which outlives the loop. */
+static void on_mailbox_closed(void *owner)
+{
+    struct node *node = owner;
+    node->mailbox_open = false;
+}
+
 /* What is left on the loop after the parts that have a stop of their own; ends the loop. */
 static void close_handles(struct node *node)
 {
@@ -218,7 +225,7 @@ static void close_handles(struct node *node)
     }
     replica_stop(node); /* before the mailbox: its thread posts there */
     if (node->mailbox_open) {
-        mailbox_close(&node->persisted, NULL);
+        mailbox_close(&node->persisted, on_mailbox_closed);
     }
 }
 
