@@ -193,6 +193,7 @@ static void side_answer(struct client_side *side, enum reason reason)
 static void side_cut(struct client_side *side)
 {
     struct client *client = of_side(side);
+    sock_push(&client->sock);
     if (client->until_close && client->state == CLIENT_BUSY) {
         /* A FIN would look like a complete body. */
         const struct linger reset = {.l_onoff = 1, .l_linger = 0};

@@ -47,7 +47,7 @@ void exchange_start(struct worker *worker, struct client_side *side,
 
 static void count_traffic(struct traffic *traffic, const struct exchange *exchange)
 {
-    counter_add(&traffic->responses[exchange->status / 100U], 1);
+    counter_add(&traffic->responses[MIN(exchange->status / 100U, 5U)], 1); /* 600 and above: 5xx */
     counter_add(&traffic->bytes_in, exchange->bytes_in);
     counter_add(&traffic->bytes_out, exchange->bytes_out);
 }

@@ -170,8 +170,9 @@ static void slot_set(struct hosts *hosts, struct host_slot *slot, uint64_t hash,
         atomic_store_explicit(&slot->hash, hash, memory_order_release);
         hosts->used++;
     }
-    hosts->live += (host != NULL ? 1U : 0U) - (old != NULL ? 1U : 0U);
+    hosts->live += host != NULL;
     if (old != NULL) {
+        hosts->live--;
         qsbr_defer(&hosts->catalog->qsbr, &old->retired, host_unpublished);
     }
 }

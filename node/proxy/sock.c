@@ -198,6 +198,17 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
     sock_mark_dirty(sock);
 }
 
+void sock_push(struct sock *sock)
+{
+    if (sock->closing || sock->write_dead || sock->writing || sock->out.len == 0) {
+        return;
+    }
+    ssize_t n = sock_send(sock, NULL, 0);
+    if (n > 0) {
+        (void)sock_taken(sock, (size_t)n);
+    }
+}
+
 void sock_want_drain(struct sock *sock)
 {
     sock->want_drain = true;

@@ -89,6 +89,9 @@ void sock_resume(struct sock *sock);
 /* Stage or send. Dropped without notice when the socket is closing or failed. */
 void sock_write(struct sock *sock, const char *bytes, size_t len);
 
+/* Before an abrupt end: send what is staged, as far as the kernel takes it. */
+void sock_push(struct sock *sock);
+
 /* on_drain when nothing waits any more, at the earliest in this event's settle. */
 void sock_want_drain(struct sock *sock);
 

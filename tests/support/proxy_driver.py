@@ -280,10 +280,14 @@ class Script:
             wire.send(answer)
 
     def stop_listening(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        except OSError:
+            pass
         self.listener.close()
 
     def close(self):
-        self.listener.close()
+        self.stop_listening()
         with self._lock:
             wires = list(self._wires)
         for wire in wires:
