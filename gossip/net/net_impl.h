@@ -9,12 +9,11 @@
 #include "gossip/net/codec.h"
 #include "gossip/net/gossip_net.h"
 #include "gossip/net/seal.h"
+#include "node/base/hashtable.h"
 #include "node/base/log.h"
 #include "node/base/rng.h"
 #include "node/net/dgram.h"
 #include "node/net/listener.h"
-
-#include <uthash.h>
 
 /* A channel and what the driver knows of it; every channel that is not gone has one. */
 struct link {

@@ -9,8 +9,7 @@
 
 #include "gossip/net/cluster_key.h"
 #include "gossip/net/replay.h"
-
-#include <uthash.h>
+#include "node/base/hashtable.h"
 
 struct sender {
     uint64_t id; /* key of the table */

@@ -72,6 +72,7 @@ static int on_find_session(SSL *ssl, const unsigned char *identity, size_t len,
 
 static bool configure(SSL_CTX *ctx)
 {
+    static char groups[] = "X25519:P-256"; /* the macro casts const away */
     /* Output goes to buffers that may move, and a full one is no error. */
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -82,8 +83,7 @@ static bool configure(SSL_CTX *ctx)
     return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 &&
            SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") == 1 &&
-           SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1 &&
-           SSL_CTX_set_num_tickets(ctx, 0) == 1;
+           SSL_CTX_set1_groups_list(ctx, groups) == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1;
 }
 
 int tls_ctx_new_psk(const struct tls_psk_ops *ops, struct tls_ctx **ret_ctx, struct err_info *err)
