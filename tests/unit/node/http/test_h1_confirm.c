@@ -28,8 +28,8 @@ static void test_agrees(void **state)
         "CONNECT a_b:1 HTTP/1.1\r\nHost: a_b:1\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
         "CONNECT [::1]:1 HTTP/1.1\r\nHost: [::1]:1\r\n\r\n",
         "PATCH http://[::1]:8080/ HTTP/1.1\r\nHost: [::1]:8080\r\nContent-Length: 7\r\n\r\n",
-        "TRACE / HTTP/1.1\r\nHost: a\r\nConnection: ,,close\r\nTransfer-Encoding: \tchunked "
-        "\r\n\r\n",
+        "TRACE / HTTP/1.1\r\nHost: a\r\nConnection: ,,close\r\n\r\n",
+        "TRACE / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\tchunked \r\n\r\n",
         "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection:\r\nUpgrade:\r\nProxy-Connection: x\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
