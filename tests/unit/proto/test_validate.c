@@ -5,10 +5,11 @@
  */
 #include "tests/unit/proto/objects.h"
 
-#define ROUTE    "kind: Route\nmetadata: {name: r}\nspec:\n  host: a.example\n  to: [{backend: b}]\n"
-#define BACKEND  "kind: Backend\nmetadata: {name: b}\nspec:\n"
-#define SETTINGS "kind: Settings\nmetadata: {name: default}\nspec:\n"
-#define CERT     "\"-----BEGIN CERTIFICATE-----\\nMII\\n-----END CERTIFICATE-----\\n\""
+#define ROUTE_HEAD "kind: Route\nmetadata: {name: r}\nspec:\n"
+#define ROUTE      ROUTE_HEAD "  host: a.example\n  to: [{backend: b}]\n"
+#define BACKEND    "kind: Backend\nmetadata: {name: b}\nspec:\n"
+#define SETTINGS   "kind: Settings\nmetadata: {name: default}\nspec:\n"
+#define CERT       "\"-----BEGIN CERTIFICATE-----\\nMII\\n-----END CERTIFICATE-----\\n\""
 
 static void metadata(void **state)
 {

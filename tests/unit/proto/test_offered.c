@@ -1,0 +1,78 @@
+/*
+ * What of the schema is carried out, and that the rest is refused where it is written.
+ */
+#include "tests/unit/proto/objects.h"
+
+#include "proto/offered.h"
+
+static char *refused(const char *text)
+{
+    const struct kind *kind = NULL;
+    struct object_message *object = object_of(text, &kind);
+    struct faults faults;
+    faults_init(&faults);
+    object_check_offered(kind, &object->base, &faults);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    faults_format(&faults, &out);
+    faults_deinit(&faults);
+    message_free(&object->base);
+    return buf_take(&out, NULL);
+}
+
+#define assert_refused(text, expected)                                                             \
+    do {                                                                                           \
+        char *found_ = refused(text);                                                              \
+        assert_string_equal(found_, expected);                                                     \
+        mem_free(found_);                                                                          \
+    } while (0)
+
+static void what_is_carried_out_passes(void **state)
+{
+    (void)state;
+    assert_refused("kind: Route\nmetadata: {name: r, labels: {a: b}}\nspec: {host: a.b, path: /x, "
+                   "pathType: Exact, to: [{backend: b, weight: 5}], timeouts: {server: 30s}}",
+                   "");
+    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {balance: LeastConn, endpoints: "
+                   "[{address: 10.0.0.1:80, weight: 5, state: Drain}]}",
+                   "");
+    assert_refused("kind: Endpoint\nspec: {backend: b, address: '[::1]:80'}", "");
+    assert_refused("kind: Namespace\nmetadata: {name: a}\nspec: {description: x}", "");
+    assert_refused("kind: Settings\nspec: {timeouts: {keepAlive: 1m}, dotSegments: Keep}", "");
+}
+
+static void policies_that_nobody_enforces_are_refused(void **state)
+{
+    (void)state;
+    struct faults faults;
+    faults_init(&faults);
+    /* Set is set, also to nothing. */
+    Skein__Route route = SKEIN__ROUTE__INIT;
+    Skein__RouteSpec spec = SKEIN__ROUTE_SPEC__INIT;
+    Skein__ErrorPage page = SKEIN__ERROR_PAGE__INIT;
+    Skein__ErrorPage *pages[] = {&page};
+    spec.error_pages = pages;
+    spec.n_error_pages = 1;
+    route.spec = &spec;
+    object_check_offered(kind_by_name("Route"), &route.base, &faults);
+    assert_int_equal(faults.total, 1);
+    assert_string_equal(faults.items[0].path, "spec.errorPages");
+    faults_deinit(&faults);
+}
+
+static void values_are_listed(void **state)
+{
+    (void)state;
+    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {protocol: Tcp}",
+                   "spec.protocol: Tcp is not available in this version; accepted: Http1\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_carried_out_passes),
+        cmocka_unit_test(policies_that_nobody_enforces_are_refused),
+        cmocka_unit_test(values_are_listed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
