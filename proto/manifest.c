@@ -207,10 +207,16 @@ int manifest_parse(const char *text, size_t len, json_t **ret_documents, size_t 
         return rc;
     }
     struct listing listing = {.documents = json_array()};
-    if (looks_like_json(text, len)) {
-        rc = parse_json(text, len, &listing, err);
-    } else {
-        rc = parse_yaml(text, len, &listing, err);
+    rc = looks_like_json(text, len) ? parse_json(text, len, &listing, err) : RC_INVALID;
+    if (rc == RC_INVALID) {
+        /* A YAML mapping in braces looks like JSON and is none; so are several documents of JSON.
+         * Of text that is neither, what JSON says of it is kept: braces are mostly meant as JSON.
+         */
+        struct err_info yaml_err = {""};
+        rc = parse_yaml(text, len, &listing, looks_like_json(text, len) ? &yaml_err : err);
+        if (rc == RC_TOO_BIG && yaml_err.text[0] != '\0') {
+            (void)err_set(err, rc, "%s", yaml_err.text); /* returns rc, which is set */
+        }
     }
     if (rc != RC_OK) {
         json_decref(listing.documents);

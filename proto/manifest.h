@@ -32,7 +32,8 @@ enum {
  * ret_lines   for each document the line it starts at (1 for the first); mem_free. 0: not known
  * RC_INVALID  err says what and where ("line 7, column 3: ..."); RC_TOO_BIG above a cap
  *
- * JSON is taken when the first byte that is not blank is '{' or '['; its errors have lines too.
+ * Text whose first byte that is not blank is '{' or '[' is tried as JSON first (one value), then as
+ * YAML; where it is neither, the error is that of JSON.
  */
 MUST_CHECK int manifest_parse(const char *text, size_t len, json_t **ret_documents,
                               size_t **ret_lines, struct err_info *err);

@@ -56,6 +56,8 @@ static void documents_are_flattened(void **state)
     assert_parsed("items: 5\n", "[{\"items\":5}]");
     assert_parsed(" {\"items\":[{\"a\":1}],\"continue\":\"x\"} ", "[{\"a\":1}]");
     assert_parsed("[{\"a\":1},{\"b\":[1,2]}]", "[{\"a\":1},{\"b\":[1,2]}]");
+    assert_parsed("{a: 1}", "[{\"a\":1}]");
+    assert_parsed("{\"a\":1}\n---\n{\"b\":2}\n", "[{\"a\":1},{\"b\":2}]");
     assert_parsed("%YAML 1.2\n---\na: 1\n", "[{\"a\":1}]");
     assert_parsed("\xef\xbb\xbf"
                   "a: 1\n",
