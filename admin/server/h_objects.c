@@ -82,6 +82,15 @@ static enum body_form body_form(const char *content_type)
     return BODY_REFUSED;
 }
 
+/* Strictly JSON: faults are told as JSON's, and what is only YAML is one. */
+static int check_json(const char *text, size_t len, struct err_info *err)
+{
+    json_t *value = NULL;
+    int rc = json_parse(text, len, &value, err);
+    json_decref(value);
+    return rc;
+}
+
 /* Documents of the body, or an answer that says why there are none. */
 static bool read_documents(struct call *call, json_t **ret_documents, size_t **ret_lines)
 {
@@ -93,15 +102,14 @@ static bool read_documents(struct call *call, json_t **ret_documents, size_t **r
         return false;
     }
     const char *text = call->body.data != NULL ? call->body.data : "";
-    size_t blank = strspn(text, " \t\r\n");
-    int rc = RC_OK;
-    if (form == BODY_JSON && blank < call->body.len && strchr("{[", text[blank]) == NULL) {
-        rc = err_set(&err, RC_INVALID,
-                     "line 1, column %zu: this is no JSON object or list, as the "
-                     "Content-Type says",
-                     blank + 1);
-    } else {
+    int rc = form == BODY_JSON ? check_json(text, call->body.len, &err) : RC_OK;
+    if (rc == RC_OK) {
         rc = manifest_parse(text, call->body.len, ret_documents, ret_lines, &err);
+        const char *first = text + strspn(text, " \t\r\n");
+        if (rc == RC_INVALID && *first != '\0' && strchr("{[", *first) != NULL &&
+            strstr(text, "\n---") == NULL) {
+            (void)check_json(text, call->body.len, &err); /* it was meant as JSON: say its fault */
+        }
     }
     if (rc == RC_OK && json_array_size(*ret_documents) == 0) {
         json_decref(*ret_documents);

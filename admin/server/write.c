@@ -67,6 +67,19 @@ static void split_id(const struct kind *kind, const char *id, json_t *item)
     (void)json_object_set_new(item, "name", json_string(slash != NULL ? slash + 1 : id));
 }
 
+/* {"created": 2, "deleted": 1}: what the Endpoint objects of a Backend get. */
+static json_t *endpoint_counts(const struct plan_result *result)
+{
+    json_t *counts = json_object();
+    for (unsigned action = 0; action < PLAN_ACTION_COUNT; action++) {
+        if (result->endpoints[action] > 0) {
+            (void)json_object_set_new(counts, plan_action_name(action),
+                                      json_integer(result->endpoints[action]));
+        }
+    }
+    return counts;
+}
+
 static json_t *result_json(const struct plan_result *result)
 {
     json_t *item = json_object();
@@ -74,12 +87,7 @@ static json_t *result_json(const struct plan_result *result)
     (void)json_object_set_new(item, "kind", json_string(result->kind->name));
     split_id(result->kind, result->id, item);
     if (kind_is_backend(result->kind)) {
-        json_t *endpoints = json_object();
-        for (unsigned action = 0; action < PLAN_ACTION_COUNT; action++) {
-            (void)json_object_set_new(endpoints, plan_action_name(action),
-                                      json_integer(result->endpoints[action]));
-        }
-        (void)json_object_set_new(item, "endpoints", endpoints);
+        (void)json_object_set_new(item, "endpoints", endpoint_counts(result));
     }
     if (result->diff != NULL) {
         (void)json_object_set(item, "diff", result->diff);

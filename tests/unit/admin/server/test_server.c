@@ -213,7 +213,7 @@ static void test_apply_is_all_or_nothing(void **state)
     expect("POST /v1/apply", "", "", 400, "no objects");
     expect("POST /v1/apply", "", "{\"kind\":\"Namespace\",\n\"metadata\"", 400, "line 2");
     expect("POST /v1/apply", "Content-Type: application/json\r\n", "kind: Namespace\n", 400,
-           "no JSON");
+           "line 1");
     expect("POST /v1/apply", "Content-Type: image/png\r\n", "x", 415, "application/yaml");
     expect("PUT /v1/namespaces/shop", "", "[{},{}]", 400, "/v1/apply");
 }
