@@ -37,7 +37,9 @@ static void take_rows(struct gossip *core, struct gossip_batch *batch)
         rows[count++] = entry->row;
     }
     kv->dirty_count -= count;
-    memmove(kv->dirty, kv->dirty + count, kv->dirty_count * sizeof(struct kv_entry *));
+    if (kv->dirty_count > 0) { /* before the first write there is no array */
+        memmove(kv->dirty, kv->dirty + count, kv->dirty_count * sizeof(struct kv_entry *));
+    }
     core->batch_entry_count = count;
     batch->rows = rows;
     batch->row_count = count;
