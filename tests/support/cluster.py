@@ -15,7 +15,7 @@ import subprocess
 from support import client
 from support.api import Api
 from support.ports import free_port
-from support.wait import SLOW, Timeout, until
+from support.wait import SLOW, Hopeless, Timeout, until
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("SKEIN_BIN", os.path.join(TOP, "build/release")))
@@ -125,7 +125,9 @@ class Node:
     def wait_ready(self, timeout=30.0):
         def ready():
             if self.process.poll() is not None:
-                raise Timeout(f"{self.name} ended with {self.process.returncode}\n{self.log_tail()}")
+                raise Hopeless(
+                    f"{self.name} ended with {self.process.returncode}\n{self.log_tail()}"
+                )
             return self.api.is_ready()
 
         try:

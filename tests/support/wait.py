@@ -13,6 +13,10 @@ class Timeout(AssertionError):
     pass
 
 
+class Hopeless(Exception):
+    """Waiting any longer does not help: goes through until() at once."""
+
+
 def until(check, what, timeout=10.0, pause=0.02):
     """Call check() until it returns something true; that is returned.
 
