@@ -7,9 +7,12 @@
  * the first write:
  *
  *   all say no more than we have      -> go on in this generation
- *   one has more, or a later one      -> new generation = highest known + 1
+ *   one has more, or a later one      -> new generation, above the highest known
  *   some did not answer in time       -> new generation too: it costs one more frontier entry, a
  *                                        wrong guess would cost writes
+ *
+ * The step to the new generation is random: who was asked may not know of a generation that this
+ * node began, used alone and lost again, and highest + 1 would be that one.
  *
  * The new generation is persisted before it is used; what was lost comes back from the peers as
  * writes of the old one. Source: clustering notes 2.5.
@@ -19,6 +22,7 @@
 #include <stdio.h>
 
 enum {
+    GENERATION_STEP_MAX = 4096,
     ASK_GAP_MS = 300,
     ASK_AT_ONCE = 64,
 };
@@ -53,7 +57,7 @@ void generation_lost(struct gossip *core, uint32_t generation, const char *why)
         return;
     }
     uint32_t known = MAX(generation, highest_known(core));
-    if (known == UINT32_MAX) {
+    if (known > UINT32_MAX - GENERATION_STEP_MAX) {
         return; /* no honest node counts so far */
     }
     if (core->gate == GATE_BUMPING) {
@@ -64,7 +68,7 @@ void generation_lost(struct gossip *core, uint32_t generation, const char *why)
         (void)snprintf(core->bump_why, sizeof(core->bump_why), "%s", why); /* may be cut */
     }
     core->gate = GATE_BUMPING;
-    core->wanted_generation = known + 1;
+    core->wanted_generation = known + 1 + (uint32_t)rng_below(&core->rng, GENERATION_STEP_MAX);
     persist_generation(core);
 }
 

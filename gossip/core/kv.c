@@ -107,6 +107,16 @@ static uint64_t frontier_entry_hash(struct origin origin, uint64_t seq)
     return seq != 0 ? hash_sip64(frontier_key, frontier_key, words, sizeof(words)) : 0;
 }
 
+/* Another key, or a loose write and a frontier that ends there would cancel out. */
+static uint64_t loose_hash(const struct kv *kv, const struct row *row)
+{
+    if (row == NULL || row->dot.seq <= kv_frontier(kv, row->dot.origin)) {
+        return 0;
+    }
+    uint64_t words[3] = {row->dot.origin.node, row->dot.origin.generation, row->dot.seq};
+    return hash_sip64(frontier_key, bucket_key, words, sizeof(words));
+}
+
 uint64_t kv_frontier(const struct kv *kv, struct origin origin)
 {
     const struct kv_origin *found = kv_find_origin(kv, origin);
@@ -126,6 +136,15 @@ bool kv_advance(struct kv *kv, struct origin origin, uint64_t seq, bool persist)
     struct kv_origin *found = origin_get(kv, origin);
     if (found == NULL || seq <= found->frontier) {
         return false;
+    }
+    /* What is loose up to seq is not any more. */
+    const struct seqmap_node *node = seqmap_above(&found->writes, found->frontier, UINT64_MAX);
+    while (node != NULL && node->seq <= seq) {
+        const struct row *row = ((const struct kv_entry *)node->item)->row;
+        if (row->dot.seq == node->seq && origin_compare(row->dot.origin, origin) == 0) {
+            kv->frontier_hash ^= loose_hash(kv, row);
+        }
+        node = seqmap_above(&found->writes, node->seq, node->tie);
     }
     kv->frontier_hash ^= frontier_entry_hash(origin, found->frontier);
     kv->frontier_hash ^= frontier_entry_hash(origin, seq);
@@ -301,6 +320,7 @@ int kv_apply(struct kv *kv, const struct row *row, bool persist, struct kv_chang
         return RC_OK;
     }
     audit_replace(kv, entry, row_audit_hash(entry, now));
+    kv->frontier_hash ^= loose_hash(kv, held) ^ loose_hash(kv, now);
     kv->live_rows += row_is_live(now) ? 1 : 0;
     kv->live_rows -= held != NULL && row_is_live(held) ? 1 : 0;
     ret_change->old = held;

@@ -11,7 +11,10 @@
  *    down, so that an ascending walk meets every key (sync.c rests on it).
  * 3. kv_apply commutes, associates and is idempotent: the winner is the larger stamp, vectors join
  *    by maximum.
- * 4. Entries are never removed and never move; deletions are rows too.
+ * 4. A row whose write lies above its origin's frontier ("loose") came out of order, or its
+ *    predecessors are lost for good. Loose writes take part in frontier_hash, so that two nodes
+ *    with equal hashes hold the same rows, and a difference in loose rows alone is repaired too.
+ * 5. Entries are never removed and never move; deletions are rows too.
  * Pure. Thread: the owner's.
  */
 #ifndef SKEIN_GOSSIP_CORE_KV_H
@@ -54,7 +57,7 @@ struct kv {
     size_t dirty_origins;
     uint64_t live_rows;
     uint64_t revision;      /* sum of the frontier */
-    uint64_t frontier_hash; /* XOR of one hash per frontier entry */
+    uint64_t frontier_hash; /* XOR of one hash per frontier entry and per loose write */
     uint64_t audit_root;    /* XOR of one hash per bucket */
     uint64_t seed;
     uint64_t last_no;

@@ -267,8 +267,8 @@ static void take_state(struct gossip *core, struct member *member, const struct 
     if (fact->state == MEMBER_SUSPECT) {
         suspect_begin(core, member, fact->accuser);
     } else {
-        member_set_state(core, member, fact->state,
-                         fact->accuser != 0 ? "told by a peer" : "said by itself");
+        bool own = fact->state != MEMBER_DEAD && fact->accuser == 0;
+        member_set_state(core, member, fact->state, own ? "said by itself" : "told by a peer");
     }
 }
 

@@ -286,13 +286,15 @@ static void on_rows(struct gossip *core, struct stream *stream, const struct gos
 {
     for (size_t i = 0; i < part->row_count; i++) {
         bool changed = false;
+        const struct dot *dot = &part->rows[i]->dot;
         core_count(core, COUNT_rows_received);
         if (!apply_row(core, part->rows[i], true, &changed)) {
             stream_end(core, stream, true); /* the table is full: no mark may follow */
             return;
         }
         stream->gained = stream->gained || changed;
-        if (changed && stream->use == STREAM_AUDIT) {
+        if (changed && stream->use == STREAM_AUDIT &&
+            kv_frontier(&core->kv, dot->origin) >= dot->seq) {
             stream->repairs++;
             core_count(core, COUNT_audit_repairs);
         }

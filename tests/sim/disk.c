@@ -63,6 +63,13 @@ const struct row *disk_find(const struct disk *disk, uint16_t kind, const char *
     return row != NULL ? row->row : NULL;
 }
 
+uint64_t disk_frontier(const struct disk *disk, struct origin origin)
+{
+    struct disk_frontier *front = NULL;
+    HASH_FIND(hh, disk->frontier, &origin, ORIGIN_KEY_LEN, front);
+    return front != NULL ? front->dot.seq : 0;
+}
+
 static void put_row(struct disk *disk, const struct row *row)
 {
     struct disk_row *held = row_find(disk, row->kind, row->id, row->id_len);

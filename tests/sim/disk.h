@@ -56,6 +56,7 @@ void disk_batch_free(struct disk_batch *batch);
 void disk_commit(struct disk *disk, const struct disk_batch *batch);
 
 const struct row *disk_find(const struct disk *disk, uint16_t kind, const char *id, size_t id_len);
+uint64_t disk_frontier(const struct disk *disk, struct origin origin);
 /* Everything into a core that was not started yet. */
 void disk_load(const struct disk *disk, struct gossip *core);
 

@@ -1,6 +1,7 @@
 /*
  * One simulated node: a core over a simulated disk and network, started and crashed at will.
  */
+#include "gossip/core/core.h"
 #include "node/base/check.h"
 #include "node/base/mem.h"
 #include "tests/sim/world.h"
@@ -66,7 +67,8 @@ static void on_event(void *ctx, enum gossip_event event, const struct gossip_mem
     if (event == GOSSIP_EVENT_MEMBER && member->state == MEMBER_DEAD) {
         for (size_t i = 0; i < world->options.nodes; i++) {
             const struct node *other = &world->nodes[i];
-            if (other->core != NULL && other->disk.id == member->id && world->calm) {
+            if (other->core != NULL && other->disk.id == member->id &&
+                (world->calm || world->options.faults <= 0)) {
                 world->result->false_deaths++;
             }
         }
@@ -103,12 +105,31 @@ static const struct gossip_ops ops = {
 
 /* ---- disk ---- */
 
+/* Does anybody else count a write of this number as seen? */
+static bool is_known(const struct node *node, const struct dot *dot)
+{
+    for (size_t i = 0; i < node->world->options.nodes; i++) {
+        const struct node *other = &node->world->nodes[i];
+        if (other == node) {
+            continue;
+        }
+        const struct kv_origin *origin =
+            other->core != NULL ? kv_find_origin(&other->core->kv, dot->origin) : NULL;
+        if (disk_frontier(&other->disk, dot->origin) >= dot->seq ||
+            (origin != NULL && MAX(origin->frontier, seqmap_max(&origin->writes)) >= dot->seq)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void commit(struct node *node, const struct disk_op *op)
 {
     disk_commit(&node->disk, op->batch);
     for (size_t i = 0; i < op->batch->row_count; i++) {
         if (op->batch->rows[i]->dot.origin.node == node->disk.id) {
-            oracle_durable(&node->world->oracle, op->batch->rows[i]);
+            const struct row *row = op->batch->rows[i];
+            oracle_durable(&node->world->oracle, row, is_known(node, &row->dot));
         }
     }
 }
@@ -158,13 +179,14 @@ void node_start(struct node *node)
     struct gossip_settings settings = {0};
     node->core = gossip_new(&self, &settings, &ops, node, rng_next(&world->rng));
     disk_load(&node->disk, node->core);
-    /* A ring of introductions is connected whoever starts first; one more at random. */
+    /* A ring of introductions stays connected when one node is gone; one more at random. */
     size_t count = world->options.nodes;
-    struct addr join[2] = {
+    struct addr join[3] = {
         world->nodes[(node->slot + count - 1) % count].addr,
+        world->nodes[(node->slot + 1) % count].addr,
         world->nodes[rng_below(&world->rng, count)].addr,
     };
-    gossip_start(node->core, join, 2, node_now(node));
+    gossip_start(node->core, join, ARRAY_LEN(join), node_now(node));
 }
 
 void node_require_held(struct world *world)

@@ -61,19 +61,26 @@ static struct oracle_write *write_find(const struct oracle *oracle, const struct
     return write;
 }
 
-void oracle_durable(struct oracle *oracle, const struct row *row)
+void oracle_durable(struct oracle *oracle, const struct row *row, bool known)
 {
     uint8_t stamp[ROW_STAMP_LEN];
     row_stamp(row, stamp);
     struct oracle_write *write = write_find(oracle, &row->dot);
     if (write != NULL) {
-        if (memcmp(write->stamp, stamp, sizeof(stamp)) != 0) {
+        if (memcmp(write->stamp, stamp, sizeof(stamp)) == 0) {
+            return;
+        }
+        if (known) {
             oracle_fail(oracle, "write %llx/%u/%llu names two values (%.*s and %.*s)",
                         (unsigned long long)row->dot.origin.node, row->dot.origin.generation,
                         (unsigned long long)row->dot.seq, write->id_len, write->id, row->id_len,
                         row->id);
+            return;
         }
-        return;
+        /* The first one was lost with its only disk: its number is free. */
+        HASH_DEL(oracle->writes, write);
+        mem_free(unconst(write->hh.key));
+        mem_free(write);
     }
     write = mem_new(sizeof(*write));
     write->dot = row->dot;

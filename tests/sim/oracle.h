@@ -40,8 +40,9 @@ void oracle_init(struct oracle *oracle);
 void oracle_deinit(struct oracle *oracle);
 void oracle_fail(struct oracle *oracle, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* A row of a node's own reached its disk. */
-void oracle_durable(struct oracle *oracle, const struct row *row);
+/* A row of a node's own reached its disk. `known`: somebody else still knows a write under that
+ * number (it then must be this one). */
+void oracle_durable(struct oracle *oracle, const struct row *row, bool known);
 /* The writer was told so. */
 void oracle_acknowledged(struct oracle *oracle, const struct row *row);
 
