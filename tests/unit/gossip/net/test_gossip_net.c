@@ -1,6 +1,8 @@
 /*
  * The driver with real cores on loopback: joining, replicating by datagram and by stream, nodes
  * that start again, other keys, noise, ports in use, stopping from anywhere.
+ *
+ * covers: links.c net_metrics.c
  */
 #include "gossip/net/gossip_net.h"
 #include "node/base/check.h"
@@ -481,6 +483,44 @@ static void bad_addresses(void **state)
     loop_close_clean(&world.loop);
 }
 
+static bool limit_was_reached(struct world *world)
+{
+    return metric(&world->nodes[0],
+                  "skein_gossip_streams_ended_total{direction=\"in\",reason=\"deadline\"}") >= 40;
+}
+
+static bool large_arrived(struct world *world)
+{
+    return gossip_find(gossip_net_core(world->nodes[1].net), 1, "large", 5) != NULL;
+}
+
+/* Strangers who connect and say nothing take each other's places, not those of peers. */
+static void silent_strangers(void **state)
+{
+    (void)state;
+    enum { STRANGERS = 170 };
+    struct world world;
+    world_init(&world);
+    add_node(&world, &world.ring);
+    int fds[STRANGERS];
+    const struct addr *to = &world.nodes[0].addr;
+    for (int i = 0; i < STRANGERS; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fds[i], &to->sa, addr_len(to)), 0);
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        answer_disks(&world);
+    }
+    assert_true(reach(&world, limit_was_reached));
+    assert_true(metric(&world.nodes[0], "skein_gossip_streams") <= 160);
+    add_node(&world, &world.ring);
+    write_row(&world.nodes[0], "large", 100000, 0); /* travels by stream */
+    assert_true(reach(&world, large_arrived));
+    for (int i = 0; i < STRANGERS; i++) {
+        close(fds[i]);
+    }
+    world_end(&world);
+}
+
 static bool second_closed(struct world *world)
 {
     return world->nodes[1].closed;
@@ -524,10 +564,15 @@ static void lossy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(join_and_replicate),   cmocka_unit_test(start_again),
-        cmocka_unit_test(other_key_is_refused), cmocka_unit_test(noise),
-        cmocka_unit_test(port_in_use),          cmocka_unit_test(bad_addresses),
-        cmocka_unit_test(stop_within_op),       cmocka_unit_test(lossy),
+        cmocka_unit_test(join_and_replicate),
+        cmocka_unit_test(start_again),
+        cmocka_unit_test(other_key_is_refused),
+        cmocka_unit_test(noise),
+        cmocka_unit_test(port_in_use),
+        cmocka_unit_test(bad_addresses),
+        cmocka_unit_test(silent_strangers),
+        cmocka_unit_test(stop_within_op),
+        cmocka_unit_test(lossy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

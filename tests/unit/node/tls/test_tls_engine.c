@@ -1,6 +1,8 @@
 /*
  * Two engines joined in memory: split at every byte, small buffers, wrong keys, garbage, a server
  * that does not know the key.
+ *
+ * covers: tls_ctx.c
  */
 #include "node/base/mem.h"
 #include "node/base/rng.h"
