@@ -8,10 +8,10 @@
 #include "node/base/log.h"
 #include "node/base/mem.h"
 
+#include "node/base/hashtable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "node/base/hashtable.h"
 
 enum { KIND_NUMBERS = 256 };
 

@@ -33,6 +33,7 @@ void routing_flush(struct routing *routing);
 struct routing_route_view {
     bool admitted;
     const char *claimed_by; /* the route that has its place, when not admitted; borrowed */
+    const char *refusal;    /* why this version answers 503 for it; NULL: it does not; borrowed */
     bool plain;             /* plain HTTP requests are served */
     size_t target_count;
     bool missing[PROXY_TARGETS_MAX]; /* per target: there is no such Backend */
@@ -44,9 +45,10 @@ bool routing_route_view(const struct routing *routing, const char *id,
 /* Of one backend (by "namespace/name"), O(its endpoints). */
 struct routing_pool_view {
     bool exists;
-    size_t routes;    /* mentions in routes */
-    size_t endpoints; /* Endpoint objects */
-    size_t ready;     /* of them: take new requests */
+    const char *refusal; /* why this version does not use it; NULL: it does; borrowed */
+    size_t routes;       /* mentions in routes */
+    size_t endpoints;    /* Endpoint objects */
+    size_t ready;        /* of them: take new requests */
     size_t draining;
 };
 bool routing_pool_view(const struct routing *routing, const char *id,

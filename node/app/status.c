@@ -12,6 +12,14 @@ static const char *no_tls_warning =
     "plain HTTP only: this route asks for TLS, which this version does not terminate, and does not "
     "set tls.insecure to Allow, so requests for it are answered 503";
 
+static char **warning(const char *text, size_t *ret_count)
+{
+    char **list = mem_array(1, sizeof(char *));
+    list[0] = mem_strdup(text);
+    *ret_count = 1;
+    return list;
+}
+
 static Skein__RouteStatus *route_status(const struct routing *routing, const struct object *object)
 {
     Skein__RouteStatus *status = mem_new(sizeof(*status));
@@ -39,12 +47,13 @@ static Skein__RouteStatus *route_status(const struct routing *routing, const str
     for (size_t i = 0; i < view.target_count; i++) {
         if (view.missing[i]) {
             status->missing_backends[status->n_missing_backends++] =
-                mem_strdup(spec->to[i]->backend);
+                mem_strdup(spec->to[i]->backend != NULL ? spec->to[i]->backend : "");
         }
     }
-    if (!view.plain) {
-        status->warnings = mem_array(1, sizeof(char *));
-        status->warnings[status->n_warnings++] = mem_strdup(no_tls_warning);
+    if (view.refusal != NULL) {
+        status->warnings = warning(view.refusal, &status->n_warnings);
+    } else if (!view.plain) {
+        status->warnings = warning(no_tls_warning, &status->n_warnings);
     }
     return status;
 }
@@ -62,6 +71,9 @@ static Skein__BackendStatus *backend_status(const struct routing *routing,
         status->ready = (uint32_t)view.ready;
         status->draining = (uint32_t)view.draining;
         status->routes = (uint32_t)view.routes;
+        if (view.refusal != NULL) {
+            status->warnings = warning(view.refusal, &status->n_warnings);
+        }
     }
     return status;
 }

@@ -165,6 +165,32 @@ static void put_route(struct world *world, const char *name, const char *host, c
     put(world, "Route", id, &route.base);
 }
 
+/* As a newer node may write it: with a policy that this version does not enforce. */
+static void put_guarded_route(struct world *world, const char *name, const char *host,
+                              const char *path)
+{
+    Skein__Metadata metadata = SKEIN__METADATA__INIT;
+    metadata.namespace_ = unconst("shop");
+    metadata.name = unconst(name);
+    Skein__Target target = SKEIN__TARGET__INIT;
+    target.backend = unconst("b1");
+    Skein__Target *targets[] = {&target};
+    char *allow[] = {unconst("10.0.0.0/8")};
+    Skein__RouteSpec spec = SKEIN__ROUTE_SPEC__INIT;
+    spec.host = unconst(host);
+    spec.path = unconst(path);
+    spec.to = targets;
+    spec.n_to = 1;
+    spec.allow_from = allow;
+    spec.n_allow_from = 1;
+    Skein__Route route = SKEIN__ROUTE__INIT;
+    route.metadata = &metadata;
+    route.spec = &spec;
+    char id[64];
+    (void)snprintf(id, sizeof(id), "shop/%s", name);
+    put(world, "Route", id, &route.base);
+}
+
 static void put_backend(struct world *world, const char *name)
 {
     Skein__Metadata metadata = SKEIN__METADATA__INIT;
@@ -281,6 +307,23 @@ static void test_missing_backend(void **state)
     assert_int_equal(fake_hosts[0].rules[0].target->endpoints, 0);
 }
 
+static void test_unknown_policy_fails_closed(void **state)
+{
+    struct world *world = *state;
+    routing_attach(world->routing, some_proxy());
+    put_route(world, "open", "shop.test", "/", "b1");
+    put_guarded_route(world, "guarded", "shop.test", "/secret");
+    routing_flush(world->routing);
+    assert_int_equal(fake_hosts[0].count, 2); /* it shadows the open route, without a target */
+    for (size_t i = 0; i < 2; i++) {
+        const struct fake_rule *rule = &fake_hosts[0].rules[i];
+        assert_int_equal(rule->target_count, strcmp(rule->route, "shop/open") == 0 ? 1 : 0);
+    }
+    const Skein__RouteStatus *status = status_of(world, "shop/guarded");
+    assert_int_equal(status->n_warnings, 1);
+    assert_non_null(strstr(status->warnings[0], "allowFrom"));
+}
+
 static void test_cost_is_local(void **state)
 {
     struct world *world = *state;
@@ -344,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_claim_flips, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_backend, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unknown_policy_fails_closed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cost_is_local, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_attach_late, set_up, tear_down),

@@ -1,0 +1,218 @@
+/*
+ * From the index to the data plane: admission and rules of a host, endpoints of a pool, and the
+ * order in which marks are worked off.
+ */
+#include "node/app/routing_int.h"
+
+#include "node/app/admission.h"
+#include "node/app/compile.h"
+#include "node/base/log.h"
+#include "node/base/mem.h"
+
+#include <string.h>
+
+/* ---- pools ---- */
+
+bool endpoint_usable(const struct object *object, struct proxy_endpoint *ret_endpoint)
+{
+    const Skein__EndpointSpec *spec = endpoint_spec(object);
+    if (spec == NULL || spec->address == NULL ||
+        (spec->has_state && spec->state == SKEIN__ENDPOINT_SPEC__STATE__Disabled)) {
+        return false;
+    }
+    struct proxy_endpoint endpoint = {
+        .weight = compile_weight(spec->has_weight, spec->weight),
+        .draining = spec->has_state && spec->state == SKEIN__ENDPOINT_SPEC__STATE__Drain,
+    };
+    if (addr_parse(spec->address, &endpoint.addr, NULL) != RC_OK) {
+        return false; /* a name: refused at the API until names are resolved */
+    }
+    *ret_endpoint = endpoint;
+    return true;
+}
+
+static void pool_compile(struct routing *routing, struct pool *pool)
+{
+    struct proxy_endpoint *endpoints =
+        mem_array(pool->endpoint_count + 1, sizeof(struct proxy_endpoint));
+    size_t count = 0;
+    struct endpoint_node *node = NULL;
+    if (pool->object != NULL && pool->refusal == NULL) {
+        DL_FOREACH (pool->endpoints, node) {
+            count += endpoint_usable(node->object, &endpoints[count]);
+        }
+    }
+    const Skein__BackendSpec *spec =
+        pool->object != NULL ? (const Skein__BackendSpec *)pool->object->message->spec : NULL;
+    struct err_info err = {0};
+    int rc =
+        backend_set(routing->proxy, pool->backend, compile_balance(spec), endpoints, count, &err);
+    if (rc != RC_OK) {
+        log_error("a backend keeps its old endpoints", "backend=%s reason=\"%s\"", pool->name,
+                  err.text);
+    }
+    mem_free(endpoints);
+}
+
+/* ---- hosts ---- */
+
+static void host_admit(struct host *host, struct claim *claims)
+{
+    size_t count = 0;
+    struct route *route = NULL;
+    DL_FOREACH (host->routes, route) {
+        const Skein__RouteSpec *spec = route_spec(route->object);
+        claims[count++] = (struct claim){
+            .path = spec->path != NULL ? spec->path : "/",
+            .path_type = spec->has_path_type ? (int)spec->path_type : 0,
+            .created_hlc = route->object->created_hlc,
+            .id = route->object->id,
+            .owner = route,
+        };
+    }
+    admission_decide(claims, count);
+    for (size_t i = 0; i < count; i++) {
+        route = claims[i].owner;
+        route->admitted = claims[i].loses_to == NULL;
+        MEM_FREE(route->claimed_by);
+        if (!route->admitted) {
+            route->claimed_by = mem_strdup(claims[i].loses_to->id);
+        }
+    }
+}
+
+/*
+ * A route that asks for TLS and does not allow plain HTTP must shadow shorter ones (the scheme is
+ * looked at after the match), so it is handed over without targets rather than left out.
+ */
+bool route_serves_plain(const struct route *route)
+{
+    const Skein__RouteTls *tls = route_spec(route->object)->tls;
+    return tls == NULL || !tls->has_termination ||
+           tls->termination == SKEIN__ROUTE_TLS__TERMINATION__None ||
+           (tls->has_insecure && tls->insecure == SKEIN__ROUTE_TLS__INSECURE__Allow &&
+            tls->termination != SKEIN__ROUTE_TLS__TERMINATION__Passthrough);
+}
+
+static void compile_rule(const struct route *route, const char *path, struct proxy_rule *ret_rule,
+                         struct proxy_target *targets)
+{
+    const Skein__RouteSpec *spec = route_spec(route->object);
+    bool serves = route->refusal == NULL && route_serves_plain(route);
+    size_t count = serves ? MIN(spec->n_to, route->pool_count) : 0;
+    for (size_t i = 0; i < count; i++) {
+        targets[i] = (struct proxy_target){
+            .backend = route->pools[i]->backend,
+            .weight = compile_weight(spec->to[i]->has_weight, spec->to[i]->weight),
+        };
+    }
+    *ret_rule = (struct proxy_rule){
+        .route = route->object->id,
+        .path = path,
+        .path_type = spec->has_path_type && spec->path_type == SKEIN__ROUTE_SPEC__PATH_TYPE__Exact
+                         ? PATH_EXACT
+                         : PATH_PREFIX,
+        .targets = targets,
+        .target_count = count,
+        .timeouts = compile_timeouts(spec->timeouts),
+        .forwarded_set = spec->has_forwarded,
+        .forwarded = compile_forwarded(spec->forwarded),
+    };
+}
+
+static void host_compile(struct routing *routing, struct host *host)
+{
+    struct claim *claims = mem_array(host->route_count, sizeof(*claims));
+    struct proxy_rule *rules = mem_array(host->route_count, sizeof(*rules));
+    struct proxy_target *targets =
+        mem_array(host->route_count * PROXY_TARGETS_MAX, sizeof(*targets));
+    host_admit(host, claims);
+    size_t count = 0;
+    for (size_t i = 0; i < host->route_count; i++) {
+        if (claims[i].loses_to == NULL) {
+            compile_rule(claims[i].owner, claims[i].path, &rules[count],
+                         targets + count * PROXY_TARGETS_MAX);
+            count++;
+        }
+    }
+    struct err_info err = {0};
+    if (routing->proxy != NULL) {
+        int rc = proxy_host_set(routing->proxy, host->name, rules, count, &err);
+        if (rc != RC_OK) {
+            log_error("a host keeps its old routes", "host=%s reason=\"%s\"", host->name, err.text);
+        }
+    }
+    mem_free(targets);
+    mem_free(rules);
+    mem_free(claims);
+}
+
+/* ---- flushing ---- */
+
+static void flush_hosts(struct routing *routing)
+{
+    struct host *host = routing->marked_hosts;
+    routing->marked_hosts = NULL;
+    while (host != NULL) {
+        struct host *next = host->marked_next;
+        host->marked = false;
+        host_compile(routing, host);
+        if (host->route_count == 0) {
+            host_free(routing, host);
+        }
+        host = next;
+    }
+}
+
+/* The marked pools that have endpoints to serve, or those that have none. The others stay marked.
+ */
+static void flush_pools(struct routing *routing, bool serving)
+{
+    struct pool *pool = routing->marked_pools;
+    routing->marked_pools = NULL;
+    while (pool != NULL) {
+        struct pool *next = pool->marked_next;
+        pool->marked = false;
+        bool serves = pool->users > 0 && pool->object != NULL && pool->endpoint_count > 0;
+        if (serves != serving) {
+            mark_pool(routing, pool);
+        } else if (pool->users == 0) {
+            pool_free(routing, pool);
+        } else if (routing->proxy != NULL) {
+            pool_compile(routing, pool);
+        }
+        pool = next;
+    }
+}
+
+void routing_flush(struct routing *routing)
+{
+    if (routing->settings_marked && routing->proxy != NULL) {
+        const struct object *settings = routing->settings;
+        struct proxy_defaults defaults = compile_defaults(
+            settings != NULL ? (const Skein__SettingsSpec *)settings->message->spec : NULL);
+        proxy_set_defaults(routing->proxy, &defaults);
+        routing->settings_marked = false;
+    }
+    /* What gains comes before the hosts that will use it, what loses after the hosts that used it,
+     * so that a change of both at once leaves no moment without endpoints. */
+    flush_pools(routing, true);
+    flush_hosts(routing);
+    flush_pools(routing, false);
+}
+
+void routing_attach(struct routing *routing, struct proxy *proxy)
+{
+    routing->proxy = proxy;
+    routing->settings_marked = true;
+    struct pool *pool, *next_pool;
+    HASH_ITER (hh, routing->pools, pool, next_pool) {
+        pool->backend = backend_new(proxy, pool->name);
+        mark_pool(routing, pool);
+    }
+    struct host *host, *next_host;
+    HASH_ITER (hh, routing->hosts, host, next_host) {
+        mark_host(routing, host);
+    }
+    routing_flush(routing);
+}
