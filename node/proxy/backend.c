@@ -191,6 +191,63 @@ static void mark_changes(struct catalog *catalog, const struct set_entry *old, u
     mem_free(now);
 }
 
+static int compare_given(const void *left, const void *right)
+{
+    const struct proxy_endpoint *a = *(const struct proxy_endpoint *const *)left;
+    const struct proxy_endpoint *b = *(const struct proxy_endpoint *const *)right;
+    int order = addr_compare(&a->addr, &b->addr);
+    if (order != 0) {
+        return order;
+    }
+    return a < b ? -1 : a > b; /* position in the array */
+}
+
+/* Which entries repeat an address given before them; release with mem_free. */
+static bool *mark_repeated(const struct proxy_endpoint *endpoints, size_t count)
+{
+    bool *repeated = mem_array(count, sizeof(*repeated));
+    const struct proxy_endpoint **sorted = mem_array(count, sizeof(*sorted));
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = &endpoints[i];
+    }
+    if (count != 0) {
+        qsort(sorted, count, sizeof(*sorted), compare_given);
+    }
+    for (size_t i = 1; i < count; i++) {
+        repeated[sorted[i] - endpoints] = addr_compare(&sorted[i]->addr, &sorted[i - 1]->addr) == 0;
+    }
+    mem_free(sorted);
+    return repeated;
+}
+
+/* One entry for each address: the usable ones first. */
+static struct endpoint_set *set_build(const struct backend *backend, const struct set_entry *sorted,
+                                      uint32_t sorted_count, const struct proxy_endpoint *endpoints,
+                                      size_t count)
+{
+    struct endpoint_set *set = set_alloc(count);
+    bool *repeated = mark_repeated(endpoints, count);
+    for (int unusable = 0; unusable <= 1; unusable++) {
+        for (size_t i = 0; i < count; i++) {
+            const struct proxy_endpoint *from = &endpoints[i];
+            if (repeated[i] || (from->draining || from->weight == 0) != (unusable == 1)) {
+                continue;
+            }
+            struct set_entry *entry = &set->entries[set->count++];
+            entry->endpoint =
+                entry_endpoint(sorted, sorted_count, &from->addr, backend->slot_count);
+            entry->weight = from->weight;
+            if (unusable == 0) {
+                set->weight_total += from->weight;
+                set->usable_count++;
+            }
+            entry->weight_end = set->weight_total;
+        }
+    }
+    mem_free(repeated);
+    return set;
+}
+
 int backend_replace(struct backend *backend, enum balance balance,
                     const struct proxy_endpoint *endpoints, size_t count, struct err_info *err)
 {
@@ -206,24 +263,8 @@ int backend_replace(struct backend *backend, enum balance balance,
     }
     struct endpoint_set *old = atomic_load_explicit(&backend->set, memory_order_relaxed);
     struct set_entry *sorted = entries_sorted(old);
-    struct endpoint_set *set = set_alloc(count);
+    struct endpoint_set *set = set_build(backend, sorted, old->count, endpoints, count);
     set->balance = balance;
-    for (int unusable = 0; unusable <= 1; unusable++) {
-        for (size_t i = 0; i < count; i++) {
-            const struct proxy_endpoint *from = &endpoints[i];
-            if ((from->draining || from->weight == 0) != (unusable == 1)) {
-                continue;
-            }
-            struct set_entry *entry = &set->entries[set->count++];
-            entry->endpoint = entry_endpoint(sorted, old->count, &from->addr, backend->slot_count);
-            entry->weight = from->weight;
-            if (unusable == 0) {
-                set->weight_total += from->weight;
-                set->usable_count++;
-            }
-            entry->weight_end = set->weight_total;
-        }
-    }
     if (balance == BALANCE_ROUND_ROBIN) {
         set_schedule(set);
     }

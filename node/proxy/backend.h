@@ -61,7 +61,8 @@ void backend_put(struct backend *backend);
 /* At the end of the catalog, whoever still refers to it. */
 void backend_destroy(struct backend *backend);
 
-/* As backend_set of proxy.h. Control thread. */
+/* As backend_set of proxy.h. An address given twice counts once, as it was given first. Control
+ * thread. */
 MUST_CHECK int backend_replace(struct backend *backend, enum balance balance,
                                const struct proxy_endpoint *endpoints, size_t count,
                                struct err_info *err);

@@ -74,6 +74,13 @@ static void queue_add(struct chunkq *queue, struct chunk *chunk)
     queue->tail = chunk;
 }
 
+void chunkq_begin(struct chunk_pool *pool, struct chunkq *queue, size_t len)
+{
+    if (queue->head == NULL) {
+        queue_add(queue, chunk_take(pool, len));
+    }
+}
+
 void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes, size_t len)
 {
     const char *from = bytes;

@@ -46,6 +46,9 @@ struct chunkq {
     size_t len; /* bytes */
 };
 
+/* Before the first put into an empty queue: have the first chunk hold at least len bytes, so that
+ * what is put piece by piece lies in one run. */
+void chunkq_begin(struct chunk_pool *pool, struct chunkq *queue, size_t len);
 void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes, size_t len);
 
 /* Take the first chunk out, to be returned by chunk_put; NULL when empty. */

@@ -10,7 +10,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { IOV_MAX_USED = 8 };
+enum {
+    IOV_MAX_USED = 8,
+    STAGE_BYTES = 3900, /* a chunk of 4 KiB */
+};
 
 void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *ops, int fd)
 {
@@ -194,7 +197,11 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
             len -= taken;
         }
     }
-    chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
+    if (len != 0) {
+        /* A head and a small body leave in one run. */
+        chunkq_begin(&sock->worker->chunks, &sock->out, STAGE_BYTES);
+        chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
+    }
     sock_mark_dirty(sock);
 }
 
