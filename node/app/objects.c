@@ -5,10 +5,10 @@
 #include "node/app/objects.h"
 
 #include "node/base/check.h"
+#include "node/base/hashtable.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
 
-#include "node/base/hashtable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

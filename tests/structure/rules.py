@@ -78,6 +78,10 @@ BANNED_CALLS = (
 UNTESTED = {
     "node/base/check.c": "prints and aborts",
     "node/base/errors.c": "a table of texts and a vsnprintf",
+    "node/app/node.c": "wiring of the parts: tests/process",
+    "node/app/replica.c": "wiring of the parts: tests/process",
+    "node/app/admin_ops.c": "wiring of the parts: tests/process",
+    "node/app/metrics.c": "wiring of the parts: tests/process",
 }
 
 UNIT_FOLDERS = tuple(LEVEL)
