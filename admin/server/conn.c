@@ -390,8 +390,11 @@ static void answer_timeout(struct conn *conn, const char *text)
 
 void conn_tick(struct conn *conn, uint64_t now)
 {
+    if (!stream_is_open(conn->stream)) {
+        return; /* on_closed is on its way */
+    }
     size_t queued = stream_queued(conn->stream);
-    if (queued == 0 || queued < conn->queued) {
+    if (queued == 0 || conn->queued == 0 || queued < conn->queued) {
         conn->queued_ms = now;
     }
     conn->queued = queued;

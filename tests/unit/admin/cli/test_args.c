@@ -16,8 +16,10 @@ static int parse(const char *line)
     static char *argv[32];
     int argc = 0;
     snprintf(text, sizeof(text), "skeinctl %s", line);
-    for (char *word = strtok(text, " "); word != NULL && argc < 31; word = strtok(NULL, " ")) {
-        argv[argc++] = word;
+    for (char *rest = text, *word; argc < 31 && (word = strsep(&rest, " ")) != NULL;) {
+        if (word[0] != '\0') {
+            argv[argc++] = word;
+        }
     }
     memset(&err, 0, sizeof(err));
     return args_parse(argc, argv, &args, &err);

@@ -1,5 +1,6 @@
 /*
  * skeinctl as a whole, as far as it needs no server: help, wrong use, exit codes, keys.
+ * covers: cmd_local.c
  */
 #include "tests/support/unit.h"
 
@@ -23,8 +24,10 @@ static int run(const char *line)
     FILE *out = open_memstream(&out_text, &out_len);
     FILE *err = open_memstream(&err_text, &err_len);
     snprintf(text, sizeof(text), "skeinctl %s", line);
-    for (char *word = strtok(text, " "); word != NULL && argc < 31; word = strtok(NULL, " ")) {
-        argv[argc++] = word;
+    for (char *rest = text, *word; argc < 31 && (word = strsep(&rest, " ")) != NULL;) {
+        if (word[0] != '\0') {
+            argv[argc++] = word;
+        }
     }
     int code = cli_run(argc, argv, out, err);
     fclose(out);

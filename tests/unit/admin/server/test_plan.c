@@ -1,5 +1,6 @@
 /*
  * Plans: what documents ask for against what is there, with the endpoints of Backends.
+ * covers: plan_read.c show.c
  */
 #include "tests/support/unit.h"
 

@@ -2,6 +2,7 @@
  * The server over a real socket and a fake node: requests as bytes, answers as bytes.
  *
  * Client and server share the thread: the loop runs until the client has what it waits for.
+ * covers: conn.c call.c write.c h_objects.c h_list.c h_watch.c h_node.c
  */
 #include "tests/support/unit.h"
 
@@ -52,8 +53,10 @@ static int tear_down(void **state)
     (void)state;
     bool stopped = false;
     fake.admin = NULL;
-    admin_stop(admin, on_stopped, &stopped);
-    assert_true(loop_run_until(&loop, is_true, &stopped, WAIT_MS));
+    if (admin != NULL) {
+        admin_stop(admin, on_stopped, &stopped);
+        assert_true(loop_run_until(&loop, is_true, &stopped, WAIT_MS));
+    }
     fake_deinit(&fake);
     loop_close_clean(&loop);
     return 0;
@@ -535,6 +538,149 @@ static void test_half_closed_requests_are_answered(void **state)
     close(fd);
 }
 
+/* ---- what takes too long ---- */
+
+static bool has_input(void *arg)
+{
+    const struct conn *conn = admin->conns;
+    return conn != NULL && conn->state == *(enum conn_state *)arg &&
+           (conn->in.len > 0 || conn->state == CONN_BODY);
+}
+
+/* A connection whose server has got `bytes` and waits in this state. */
+static int dial_and_wait(const char *bytes, enum conn_state state)
+{
+    int fd = dial();
+    say(fd, bytes, strlen(bytes));
+    assert_true(loop_run_until(&loop, has_input, &state, WAIT_MS));
+    return fd;
+}
+
+static void test_slow_requests(void **state)
+{
+    (void)state;
+    int fd = dial_and_wait("GET /healthz HTTP/1.1\r\nHost:", CONN_HEAD);
+    uint64_t now = uv_now(&loop);
+    conn_tick(admin->conns, now + ADMIN_HEAD_MS / 2);
+    assert_int_equal(admin->conns->state, CONN_HEAD);
+    conn_tick(admin->conns, now + ADMIN_HEAD_MS + 1);
+    assert_int_equal(status_of(hear(fd, NULL)), 408);
+    assert_non_null(strstr(answer_text, "head"));
+    close(fd);
+    while (admin->conns != NULL) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    fd = dial_and_wait("PUT " PATH_A " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+                       CONN_BODY);
+    now = uv_now(&loop);
+    conn_tick(admin->conns, now + ADMIN_BODY_MS / 2);
+    assert_int_equal(admin->conns->state, CONN_BODY);
+    conn_tick(admin->conns, now + ADMIN_BODY_MS + 1);
+    assert_int_equal(status_of(hear(fd, NULL)), 408);
+    assert_non_null(strstr(answer_text, "body"));
+    close(fd);
+}
+
+static bool has_conn(void *arg)
+{
+    (void)arg;
+    return admin->conns != NULL;
+}
+
+static void test_idle_connections_end_in_silence(void **state)
+{
+    (void)state;
+    int fd = dial();
+    assert_true(loop_run_until(&loop, has_conn, NULL, WAIT_MS));
+    conn_tick(admin->conns, uv_now(&loop) + ADMIN_IDLE_MS + 1);
+    assert_string_equal(hear(fd, NULL), "");
+    close(fd);
+}
+
+static void test_a_watcher_that_is_overtaken(void **state)
+{
+    (void)state;
+    int fd = dial();
+    static const char request[] = "GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    say(fd, request, sizeof(request) - 1);
+    hear(fd, "\"start\"");
+    const struct kind *kind = kind_by_name("Namespace");
+    fake_put(&fake, "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"a\"}}");
+    const struct object *object = fake_find(&fake, kind, "a");
+    for (int i = 0; i < 10000; i++) { /* more than the ring holds, in one turn of the loop */
+        admin_notify(admin, object, false, ++fake.revision);
+    }
+    hear(fd, NULL);
+    assert_non_null(strstr(answer_text, "\"type\":\"gone\""));
+    assert_non_null(strstr(answer_text, "0\r\n\r\n"));
+    assert_int_equal(admin->count.watchers_dropped, 1);
+    close(fd);
+}
+
+static void test_a_watcher_that_does_not_read(void **state)
+{
+    (void)state;
+    int fd = dial();
+    int small = 4096;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+    static const char request[] = "GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    say(fd, request, sizeof(request) - 1);
+    hear(fd, "\"start\"");
+    char text[20000];
+    snprintf(text, sizeof(text),
+             "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"a\",\"annotations\":"
+             "{\"a\":\"%016000d\"}}}",
+             1);
+    fake_put(&fake, text);
+    const struct object *object = fake_find(&fake, kind_by_name("Namespace"), "a");
+    for (int i = 0; i < 4000; i++) {
+        admin_notify(admin, object, false, ++fake.revision);
+    }
+    for (int i = 0; i < 200; i++) {
+        uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    struct conn *conn = admin->conns;
+    size_t queued = stream_queued(conn->stream);
+    assert_true(queued > 0 && queued < 1 << 20); /* 64 MB of events, of which little waits */
+    uint64_t now = uv_now(&loop);
+    conn_tick(conn, now + 1000);
+    conn_tick(conn, now + 1000 + ADMIN_STALL_MS + 1);
+    assert_true(loop_run_until(&loop, no_watchers, NULL, WAIT_MS));
+    assert_int_equal(admin->count.watchers_dropped, 1);
+    close(fd);
+}
+
+/* A write in flight is answered before the server is gone. */
+static void test_stop_waits_for_a_write(void **state)
+{
+    (void)state;
+    uv_loop_t *kept = fake.loop;
+    fake.loop = NULL; /* commits wait */
+    int idle = dial();
+    int fd = dial();
+    char request[512];
+    snprintf(request, sizeof(request),
+             "PUT " PATH_A " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(ROUTE_A), ROUTE_A);
+    say(fd, request, strlen(request));
+    while (fake.pending_count == 0) {
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    bool stopped = false;
+    admin_stop(admin, on_stopped, &stopped);
+    assert_string_equal(hear(idle, NULL), "");
+    assert_false(stopped);
+    fake.admin = NULL;
+    fake.loop = kept;
+    fake_finish(&fake);
+    assert_int_equal(status_of(hear(fd, NULL)), 201);
+    assert_non_null(strstr(answer_text, "Connection: close"));
+    close(fd);
+    close(idle);
+    assert_true(loop_run_until(&loop, is_true, &stopped, WAIT_MS));
+    admin = NULL;
+}
+
 static void test_addresses_that_are_refused(void **state)
 {
     (void)state;
@@ -599,6 +745,11 @@ int main(void)
         TEST(test_keep_alive_and_pipelining),
         TEST(test_the_client_leaves_during_a_write),
         TEST(test_half_closed_requests_are_answered),
+        TEST(test_slow_requests),
+        TEST(test_idle_connections_end_in_silence),
+        TEST(test_a_watcher_that_is_overtaken),
+        TEST(test_a_watcher_that_does_not_read),
+        TEST(test_stop_waits_for_a_write),
         TEST(test_addresses_that_are_refused),
         TEST(test_unix_socket),
     };
