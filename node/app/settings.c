@@ -229,6 +229,7 @@ static int load_environment(struct settings *settings, struct err_info *err)
 struct file_load {
     struct settings *settings;
     const char *file;
+    bool seen[ARRAY_LEN(table)];
 };
 
 /* One scalar of the file; the elements of a sequence arrive one by one with their index. */
@@ -250,6 +251,11 @@ static int on_file_value(void *arg, const struct settings_file_value *value, str
     if (setting == NULL) {
         return err_set(err, RC_INVALID, "%s is not a setting (skeind --help lists them)", where);
     }
+    bool *seen = &load->seen[setting - table];
+    if (*seen && value->index <= 0) {
+        return err_set(err, RC_INVALID, "%s is given twice", where);
+    }
+    *seen = true;
     if (value->index < 0) {
         return assign(load->settings, setting, value->text, where, err);
     }
