@@ -43,7 +43,13 @@ def test_cluster_table(shared):
         assert "alive" in row and node.gossip_address in row, row
     data = json.loads(ok(shared[1].ctl("cluster", "-o", "json")))
     assert {m["name"] for m in data["members"]} == {"r1", "r2", "r3"}
-    assert all(m["lag"] == 0 for m in data["members"])
+    until(
+        lambda: all(
+            m["lag"] == 0
+            for m in json.loads(ok(shared[1].ctl("cluster", "-o", "json")))["members"]
+        ),
+        "nobody lags",
+    )
 
 
 def test_cluster_shows_a_dead_node(cluster):

@@ -197,7 +197,7 @@ def test_no_acknowledged_write_is_lost_when_all_are_killed(cluster, make_origin,
         f"{len(removed)} acknowledged deletions still gone, on all three nodes"
     )
     # And it is a cluster again: a write passes through.
-    cluster[1].api.put("namespaces", "afterwards", {}, namespace=None)
+    cluster[1].api.put("namespaces", "afterwards", {})
     until(
         lambda: cluster[2].api.call("GET", "/v1/namespaces/afterwards").status == 200,
         "a write after the restart arrives",
@@ -207,7 +207,7 @@ def test_no_acknowledged_write_is_lost_when_all_are_killed(cluster, make_origin,
 def test_concurrent_writers_of_one_object_agree(shared, unique):
     """Every node ends with the same version, whichever won."""
     api = shared[0].api
-    api.put("namespaces", unique, {}, namespace=None)
+    api.put("namespaces", unique, {})
     errors = []
 
     def write(node):

@@ -32,10 +32,10 @@ def test_apply_on_one_node_serves_on_all(cluster, make_nginx):
 
 def test_a_node_comes_and_goes(cluster):
     cluster[2].stop()
-    cluster[0].api.put("namespaces", "while-away", {}, namespace=None)
+    cluster[0].api.put("namespaces", "while-away", {})
     cluster.restart(cluster[2]).wait_ready()
     assert cluster[2].api.get("namespaces", "while-away")["kind"] == "Namespace"
     cluster[0].kill()
-    cluster[1].api.put("namespaces", "while-down", {}, namespace=None)
+    cluster[1].api.put("namespaces", "while-down", {})
     cluster.restart(cluster[0]).wait_ready()
     assert cluster[0].api.get("namespaces", "while-down")["kind"] == "Namespace"

@@ -52,7 +52,7 @@ def test_damaged_database_is_moved_aside_and_refilled(cluster, make_origin, dama
                  and not f.endswith(("-wal", "-shm"))]
         assert aside, f"nothing was kept: {os.listdir(node.data)}"
     # It writes again, and the others take it.
-    node.api.put("namespaces", "afterwards", {}, namespace=None)
+    node.api.put("namespaces", "afterwards", {})
     until(lambda: cluster[0].api.call("GET", "/v1/namespaces/afterwards").status == 200, "it arrives")
 
 
@@ -63,9 +63,9 @@ def test_full_disk_refuses_writes_and_serves_on(make_cluster, make_origin):
     cluster.wait_ready()
     node.api.apply(documents(backend("web", make_origin("web").address),
                              route("web", "web.example.com", "web")))
-    filler = "x" * 20000
+    filler = "x" * 4000
     full, kept = None, []
-    for i in range(200):
+    for i in range(500):
         answer = node.api.call(
             "PUT", f"/v1/namespaces/filler-{i}",
             {"kind": "Namespace", "metadata": {"name": f"filler-{i}"},
@@ -92,7 +92,7 @@ def test_full_disk_refuses_writes_and_serves_on(make_cluster, make_origin):
     node.wait_ready()
     for name in kept:
         assert node.api.call("GET", f"/v1/namespaces/{name}").status == 200
-    node.api.put("namespaces", "room", {"description": filler}, namespace=None)
+    node.api.put("namespaces", "room", {"description": filler})
 
 
 def test_full_disk_of_one_node_does_not_stop_the_others(make_cluster):
@@ -102,10 +102,10 @@ def test_full_disk_of_one_node_does_not_stop_the_others(make_cluster):
         env = {"SKEIN_TEST_STORE_MAX_PAGES": "80"} if node is cluster[2] else None
         node.start(join=[cluster[0].gossip_address], env=env)
     cluster.wait_ready()
-    filler = "x" * 20000
-    for i in range(60):
-        cluster[i % 2].api.put("namespaces", f"n{i}", {"description": filler}, namespace=None)
-    until(lambda: cluster[1].api.call("GET", "/v1/namespaces/n58").status == 200, "r2 has all")
+    filler = "x" * 4000
+    for i in range(150):
+        cluster[i % 2].api.put("namespaces", f"n{i}", {"description": filler})
+    until(lambda: cluster[1].api.call("GET", "/v1/namespaces/n148").status == 200, "r2 has all")
     assert cluster[2].api.call("GET", "/healthz").status == 200
     until(lambda: cluster[2].api.call("PUT", "/v1/namespaces/y", {
         "kind": "Namespace", "metadata": {"name": "y"}, "spec": {"description": filler}}).status == 507,
@@ -115,4 +115,4 @@ def test_full_disk_of_one_node_does_not_stop_the_others(make_cluster):
     cluster.restart(cluster[2]).wait_ready()
     cluster.wait_in_step()
     names = {i["metadata"]["name"] for i in cluster[2].api.list("namespaces")}
-    assert {f"n{i}" for i in range(60)} <= names
+    assert {f"n{i}" for i in range(150)} <= names

@@ -35,7 +35,7 @@ class Api:
         """Path of a kind's objects ("routes"), or of one of them."""
         if name is None:
             return f"/v1/{kind}"
-        if namespace is None or kind in ("namespaces", "settings", "nodes"):
+        if kind in _CLUSTER_WIDE:
             return f"/v1/{kind}/{name}"
         return f"/v1/namespaces/{namespace}/{kind}/{name}"
 
@@ -47,7 +47,7 @@ class Api:
 
     def put(self, kind, name, spec, namespace="default", labels=None, headers=None, expect=(200, 201)):
         metadata = {"name": name}
-        if namespace is not None:
+        if kind not in _CLUSTER_WIDE:
             metadata["namespace"] = namespace
         if labels:
             metadata["labels"] = labels
@@ -86,6 +86,7 @@ class Api:
         until(self.is_ready, f"node with admin port {self.port} is ready", timeout)
 
 
+_CLUSTER_WIDE = ("namespaces", "settings", "nodes")
 _KINDS = {
     "namespaces": "Namespace",
     "routes": "Route",
