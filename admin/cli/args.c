@@ -21,6 +21,7 @@ static const struct option_row {
     {OPTION_FILE, 'f', "file", "FILE",
      "a manifest (YAML or JSON), - for standard input, or a folder"},
     {OPTION_DRY_RUN, 0, "dry-run", NULL, "check and show what would change, write nothing"},
+    {OPTION_IN_PARTS, 0, "in-parts", NULL, "send a large manifest in parts, each all or nothing"},
     {OPTION_WAIT, 0, "wait", NULL, "answer once every live node has the change"},
     {OPTION_OUT, 0, "out", "FILE", "write there instead of standard output"},
     {OPTION_SINCE, 0, "since", "TOKEN", "resume after this revision, as a watch printed it"},

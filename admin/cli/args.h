@@ -35,6 +35,7 @@ enum option_bit {
     OPTION_OUT = 1 << 9,
     OPTION_SINCE = 1 << 10,
     OPTION_VERSION = 1 << 11,
+    OPTION_IN_PARTS = 1 << 12,
 };
 
 struct args {

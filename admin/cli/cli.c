@@ -20,8 +20,8 @@ const struct command commands[] = {
      cmd_get},
     {"describe", "KIND NAME...", "one object with all that belongs to it", OPTION_NAMESPACE, 2,
      ARGS_WORDS_MAX, cmd_describe},
-    {"apply", "-f FILE", "create and change objects, all or nothing", OPTION_FILE | OPTIONS_WRITE,
-     0, 0, cmd_apply},
+    {"apply", "-f FILE", "create and change objects, all or nothing",
+     OPTION_FILE | OPTION_IN_PARTS | OPTIONS_WRITE, 0, 0, cmd_apply},
     {"delete", "KIND NAME... | -f FILE", "delete objects",
      OPTION_FILE | OPTION_NAMESPACE | OPTIONS_WRITE, 0, ARGS_WORDS_MAX, cmd_delete},
     {"diff", "-f FILE", "what apply would change; exit code 1 when there is something",
@@ -196,7 +196,7 @@ static void print_place(const struct cli *cli, const json_t *error)
     if (!json_is_integer(idx)) {
         return;
     }
-    size_t i = (size_t)json_integer_value(idx);
+    size_t i = (size_t)json_integer_value(idx) + cli->place_first;
     if (cli->places != NULL && i < cli->place_count) {
         fprintf(cli->err, "%s: ", cli->places[i]);
     } else if (json_is_integer(line) && cli->args.file_count == 1) {

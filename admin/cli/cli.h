@@ -28,6 +28,7 @@ struct cli {
     /* Where the objects of an apply stood, by index: "file.yaml" (several files); may be NULL. */
     char **places;
     size_t place_count;
+    size_t place_first; /* of the object that the last request began with */
 };
 
 struct command {
@@ -92,12 +93,16 @@ int cmd_get(struct cli *cli); /* cmd_get.c */
 int cmd_describe(struct cli *cli);
 int cmd_apply(struct cli *cli); /* cmd_apply.c */
 int cmd_diff(struct cli *cli);
-int cmd_delete(struct cli *cli);
+int cmd_delete(struct cli *cli); /* cmd_delete.c */
 int cmd_export(struct cli *cli); /* cmd_cluster.c */
 int cmd_cluster(struct cli *cli);
 int cmd_watch(struct cli *cli);
 int cmd_keygen(struct cli *cli); /* cmd_local.c */
 int cmd_version(struct cli *cli);
+
+/* ?wait=all that was not confirmed: it is written, but whoever asked wants to know. An exit code.
+ */
+int cli_check_wait(struct cli *cli, const json_t *answer);
 
 /* Show the difference of one item of an apply answer, one line per field, indented. */
 void cli_print_diff(struct cli *cli, const json_t *diff);

@@ -1,5 +1,5 @@
 /*
- * apply, diff and delete: manifests to the server, and what became of each object.
+ * apply and diff: manifests to the server, and what became of each object.
  */
 #include "admin/cli/cli.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { PATH_BYTES_MAX = 16 * 1024 };
+enum { PART_OBJECTS_MAX = 500 };
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -94,8 +94,7 @@ static void print_item(struct cli *cli, const json_t *item, bool dry_run)
     cli_print_diff(cli, json_object_get(item, "diff"));
 }
 
-/* ?wait=all that was not confirmed: it is written, but whoever asked wants to know. */
-static int check_wait(struct cli *cli, const json_t *answer)
+int cli_check_wait(struct cli *cli, const json_t *answer)
 {
     const json_t *wait = json_object_get(answer, "wait");
     if (wait == NULL || json_is_true(json_object_get(wait, "confirmed"))) {
@@ -108,16 +107,33 @@ static int check_wait(struct cli *cli, const json_t *answer)
 
 /* ---- apply and diff ---- */
 
+static void apply_path(const struct cli *cli, bool dry_run, char out[64])
+{
+    bool wait = (cli->args.given & OPTION_WAIT) != 0 && !dry_run;
+    (void)snprintf(out, 64, "/v1/apply%s%s", dry_run ? "?dryRun=true" : "",
+                   wait ? "?wait=all" : "");
+}
+
+static int send_documents(struct cli *cli, const json_t *documents, bool dry_run,
+                          json_t **ret_answer)
+{
+    char path[64];
+    apply_path(cli, dry_run, path);
+    char *text = json_text(documents, 0);
+    int code =
+        cli_call(cli, "POST", path, "application/json", text, strlen(text), ret_answer, NULL);
+    mem_free(text);
+    return code;
+}
+
 /* One request for all files. */
 static int send_apply(struct cli *cli, bool dry_run, json_t **ret_answer)
 {
-    char path[64];
-    bool wait = (cli->args.given & OPTION_WAIT) != 0 && !dry_run;
-    (void)snprintf(path, sizeof(path), "/v1/apply%s%s", dry_run ? "?dryRun=true" : "",
-                   wait ? "?wait=all" : "");
     int code;
     if (cli_is_single_file(cli)) {
+        char path[64];
         struct buf text;
+        apply_path(cli, dry_run, path);
         code = cli_read_text(cli, &text);
         if (code == CLI_OK) {
             code = cli_call(cli, "POST", path, "application/yaml",
@@ -128,12 +144,9 @@ static int send_apply(struct cli *cli, bool dry_run, json_t **ret_answer)
     }
     json_t *documents = cli_read_documents(cli, &code);
     if (documents != NULL) {
-        char *text = json_text(documents, 0);
-        code =
-            cli_call(cli, "POST", path, "application/json", text, strlen(text), ret_answer, NULL);
-        mem_free(text);
-        json_decref(documents);
+        code = send_documents(cli, documents, dry_run, ret_answer);
     }
+    json_decref(documents);
     return code;
 }
 
@@ -167,15 +180,67 @@ static int need_file(struct cli *cli, const char *command)
                           command);
 }
 
+/* What the server counts of a document: a Backend's endpoints are objects of their own. */
+static size_t weight_of(const json_t *document)
+{
+    return 1 + json_array_size(json_object_get(json_object_get(document, "spec"), "endpoints"));
+}
+
+/* As many documents from `first` on as one request may hold; at least one. */
+static json_t *take_part(const json_t *documents, size_t first)
+{
+    json_t *part = json_array();
+    size_t weight = 0;
+    for (size_t i = first; i < json_array_size(documents); i++) {
+        json_t *document = json_array_get(documents, i);
+        weight += weight_of(document);
+        if (i > first && weight > PART_OBJECTS_MAX) {
+            break;
+        }
+        (void)json_array_append(part, document);
+    }
+    return part;
+}
+
+/* --in-parts: what is larger than one change may be, part after part until one is refused. */
+static int apply_parts(struct cli *cli, bool dry_run, json_t **ret_answer)
+{
+    int code;
+    json_t *documents = cli_read_documents(cli, &code);
+    json_t *items = json_array();
+    size_t count = json_array_size(documents);
+    while (code == CLI_OK && cli->place_first < count) {
+        json_t *part = take_part(documents, cli->place_first);
+        json_t *answer = NULL;
+        code = send_documents(cli, part, dry_run, &answer);
+        (void)json_array_extend(items, json_object_get(answer, "items"));
+        if (code == CLI_OK) {
+            code = cli_check_wait(cli, answer);
+            cli->place_first += json_array_size(part);
+        }
+        json_decref(answer);
+        json_decref(part);
+    }
+    if (code != CLI_OK && documents != NULL && cli->place_first > 0 && !dry_run) {
+        fprintf(cli->err, "  the first %zu of %zu objects are written\n", cli->place_first, count);
+    }
+    json_decref(documents);
+    *ret_answer = json_pack("{s:b, s:o}", "dryRun", (int)dry_run, "items", items);
+    return code;
+}
+
 int cmd_apply(struct cli *cli)
 {
     json_t *answer = NULL;
     bool dry_run = (cli->args.given & OPTION_DRY_RUN) != 0;
+    bool in_parts = (cli->args.given & OPTION_IN_PARTS) != 0;
     int code = need_file(cli, "apply");
-    code = code == CLI_OK ? send_apply(cli, dry_run, &answer) : code;
+    if (code == CLI_OK) {
+        code = in_parts ? apply_parts(cli, dry_run, &answer) : send_apply(cli, dry_run, &answer);
+    }
     if (answer != NULL) {
         (void)print_items(cli, answer, dry_run, false);
-        code = check_wait(cli, answer);
+        code = in_parts ? code : cli_check_wait(cli, answer);
     }
     json_decref(answer);
     return code;
@@ -192,100 +257,5 @@ int cmd_diff(struct cli *cli)
         code = 2; /* as diff(1): trouble is not a difference */
     }
     json_decref(answer);
-    return code;
-}
-
-/* ---- delete ---- */
-
-/* One deletion. missing_ok: an object that is not there is only told of. */
-static int delete_one(struct cli *cli, const struct kind *kind, const char *namespace_,
-                      const char *name, bool missing_ok, json_t *answers)
-{
-    struct buf path;
-    buf_init(&path, PATH_BYTES_MAX);
-    cli_object_path(cli, kind, namespace_, name, &path);
-    bool dry_run = (cli->args.given & OPTION_DRY_RUN) != 0;
-    bool wait = (cli->args.given & OPTION_WAIT) != 0 && !dry_run;
-    (void)buf_puts(&path, dry_run ? "?dryRun=true" : wait ? "?wait=all" : "");
-    json_t *answer;
-    bool missing = false;
-    int code =
-        cli_call(cli, "DELETE", path.data, NULL, NULL, 0, &answer, missing_ok ? &missing : NULL);
-    bool as_text = cli->args.output == OUTPUT_UNSET || cli->args.output == OUTPUT_TABLE;
-    const char *shown_namespace = kind->namespaced && strchr(name, '/') == NULL ? namespace_ : "";
-    if (kind->descriptor == &skein__endpoint__descriptor) {
-        shown_namespace = namespace_;
-    }
-    if (as_text && (answer != NULL || missing)) {
-        fprintf(cli->out, "%s %s%s%s %s%s\n", kind->name, shown_namespace,
-                shown_namespace[0] != '\0' ? "/" : "", name, missing ? "is not there" : "deleted",
-                dry_run && !missing ? " (dry run)" : "");
-    }
-    if (answer != NULL) {
-        code = check_wait(cli, answer);
-        (void)json_array_append(answers, answer);
-    }
-    json_decref(answer);
-    buf_deinit(&path);
-    return code;
-}
-
-static int delete_named(struct cli *cli, json_t *answers)
-{
-    const struct kind *kind = cli_kind(cli, cli->args.words[1]);
-    int worst = kind != NULL ? CLI_OK : CLI_USAGE;
-    for (size_t i = 2; i < cli->args.word_count && kind != NULL; i++) {
-        int code = delete_one(cli, kind, cli_namespace(cli), cli->args.words[i], false, answers);
-        worst = MAX(worst, code);
-        if (code == CLI_NO_CONNECTION || code == CLI_USAGE) {
-            break;
-        }
-    }
-    return worst;
-}
-
-/* What a manifest names, last first: routes that stand behind their backends go before them. */
-static int delete_documents(struct cli *cli, const json_t *documents, json_t *answers)
-{
-    int worst = CLI_OK;
-    for (size_t i = json_array_size(documents); i-- > 0 && worst < CLI_USAGE;) {
-        const json_t *document = json_array_get(documents, i);
-        const json_t *metadata = json_object_get(document, "metadata");
-        const char *name = text_of(metadata, "name");
-        const char *namespace_ = text_of(metadata, "namespace");
-        const struct kind *kind = cli_kind(cli, text_of(document, "kind"));
-        if (kind == NULL || name[0] == '\0') {
-            return cli_fail(cli, CLI_USAGE, "%s: an object without a known kind and a name",
-                            cli->places[i]);
-        }
-        int code = delete_one(cli, kind, namespace_[0] != '\0' ? namespace_ : cli_namespace(cli),
-                              name, true, answers);
-        worst = MAX(worst, code);
-    }
-    return worst;
-}
-
-int cmd_delete(struct cli *cli)
-{
-    bool by_file = cli->args.file_count > 0;
-    if (by_file ? cli->args.word_count > 1 : cli->args.word_count < 3) {
-        return cli_fail(cli, CLI_USAGE, "usage: skeinctl delete KIND NAME... | -f FILE");
-    }
-    json_t *answers = json_array();
-    int code = CLI_OK;
-    if (by_file) {
-        json_t *documents = cli_read_documents(cli, &code);
-        code = documents != NULL ? delete_documents(cli, documents, answers) : code;
-        json_decref(documents);
-    } else {
-        code = delete_named(cli, answers);
-    }
-    if (cli->args.output == OUTPUT_JSON || cli->args.output == OUTPUT_YAML) {
-        json_t *list = json_object();
-        (void)json_object_set(list, "items", answers);
-        cli_print(cli, list, cli->args.output);
-        json_decref(list);
-    }
-    json_decref(answers);
     return code;
 }

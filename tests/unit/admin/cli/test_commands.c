@@ -1,6 +1,6 @@
 /*
  * The commands against a scripted server on loopback: what they ask, what they print, how they end.
- * covers: client.c files.c cmd_get.c cmd_describe.c cmd_apply.c cmd_cluster.c
+ * covers: client.c files.c cmd_get.c cmd_describe.c cmd_apply.c cmd_delete.c cmd_cluster.c
  */
 #include "tests/support/unit.h"
 
@@ -271,6 +271,31 @@ static void test_apply_of_a_folder_is_one_request(void **state)
     assert_non_null(strstr(err_text, "many/c.yaml: line"));
 }
 
+static void test_apply_in_parts(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof(path), "%s/one.yaml", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 1100; i++) {
+        fprintf(file, "---\nkind: Namespace\nmetadata: {name: n%d}\n", i);
+    }
+    fclose(file);
+    expect_request(200, "{\"items\":[{\"action\":\"created\",\"kind\":\"Namespace\",\"name\":"
+                        "\"n0\"}]}");
+    expect_request(422, "{\"detail\":\"1 fault\",\"errors\":[{\"path\":\"[3] Namespace n503\","
+                        "\"message\":\"is wrong\",\"index\":3,\"line\":1}]}");
+    assert_int_equal(run("apply -f ~/one.yaml --in-parts"), CLI_REFUSED);
+    assert_int_equal(script.asked, 2);
+    assert_non_null(strstr(script.requests[0], "\"n499\""));
+    assert_null(strstr(script.requests[0], "\"n500\""));
+    assert_non_null(strstr(script.requests[1], "\"n500\""));
+    assert_non_null(strstr(err_text, "one.yaml:1511: [3] Namespace n503: is wrong"));
+    assert_non_null(strstr(err_text, "the first 500 of 1100 objects are written"));
+    assert_string_equal(out_text, "Namespace n0 created\n");
+}
+
 static void test_diff(void **state)
 {
     (void)state;
@@ -422,6 +447,7 @@ int main(void)
         TEST(test_apply_sends_one_file_as_it_is),
         TEST(test_apply_that_is_not_confirmed),
         TEST(test_apply_of_a_folder_is_one_request),
+        TEST(test_apply_in_parts),
         TEST(test_diff),
         TEST(test_delete),
         TEST(test_cluster),
