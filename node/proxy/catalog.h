@@ -7,9 +7,8 @@
 #ifndef SKEIN_NODE_PROXY_CATALOG_H
 #define SKEIN_NODE_PROXY_CATALOG_H
 
+#include "node/base/hashtable.h"
 #include "node/proxy/hosts.h"
-
-#include <uthash.h>
 
 /* Counters of a route, by its name, across all changes of its rules. */
 struct route {

@@ -375,6 +375,16 @@ static const struct sock_ops client_sock_ops = {
     .on_closed = on_closed,
 };
 
+/* Not when a request has come this very moment: closing would reset it. It is answered, then. */
+static void client_close_idle(struct client *client)
+{
+    if (client->in.len == 0 && sock_is_quiet(&client->sock)) {
+        client_close(client);
+    } else {
+        worker_deadline(worker_of(client), &client->timer, CLIENT_LINGER_MS);
+    }
+}
+
 /* BUSY: who is it that does not go on? */
 static void busy_timeout(struct client *client)
 {
@@ -397,7 +407,7 @@ void client_timeout(struct client *client)
     case CLIENT_CLOSED:
         return;
     case CLIENT_IDLE:
-        client_close(client);
+        client_close_idle(client);
         return;
     case CLIENT_HEAD:
         client_refuse(client, REASON_CLIENT_TIMEOUT);
@@ -444,7 +454,7 @@ void client_drain_all(struct worker *worker)
     struct client *next;
     DL_FOREACH_SAFE (worker->clients, client, next) {
         if (client->state == CLIENT_IDLE) {
-            client_close(client);
+            client_close_idle(client);
         }
     }
 }

@@ -1,11 +1,12 @@
 /*
- * HTTP/1.1 to endpoints: requests out, responses in, tunnels; see upstream.h for the states. The
- * pool is in upool.c.
+ * HTTP/1.1 to endpoints: connections, requests out, tunnels; see upstream.h for the states. Reading
+ * of responses is in upstream_in.c, the pool in upool.c.
  */
 #include "node/proxy/upstream.h"
 
 #include "node/base/mem.h"
 #include "node/proxy/upool.h"
+#include "node/proxy/upstream_int.h"
 
 #include <utlist.h>
 
@@ -25,7 +26,7 @@ static struct worker *worker_of(const struct upstream *up)
 }
 
 /* The time limit for what it is doing now. */
-static void upstream_touch(struct upstream *up)
+void upstream_touch(struct upstream *up)
 {
     const struct exchange *exchange = up->side.exchange;
     if (exchange != NULL && up->state == UPSTREAM_BUSY) {
@@ -64,7 +65,7 @@ static void on_closed(struct sock *sock)
 }
 
 /* The connection is of no use any more; its exchange, if any, learns why. */
-static void upstream_lose(struct upstream *up, enum lost lost)
+void upstream_lose(struct upstream *up, enum lost lost)
 {
     struct exchange *exchange = up->side.exchange;
     bool reused = up->reused;
@@ -84,6 +85,7 @@ static void side_request(struct upstream_side *side, const struct upstream_reque
     up->method = request->method;
     up->upgrade = request->upgrade;
     up->request_done = up->head_done = up->any_byte = up->held = false;
+    up->interims = 0;
     up->keep = true;
     up->scan = (struct h1_scan){0};
     up->sent_before = up->sock.sent;
@@ -190,175 +192,11 @@ static const struct upstream_ops side_ops = {
     .abandon = side_abandon,
 };
 
-/* ---- responses ---- */
-
-/* "timeout=5" out of a Keep-Alive field: how long the endpoint promises to wait, less a second for
- * the way. */
-static void read_keep_alive(struct upstream *up, const struct h1_head *head, const char *bytes)
-{
-    if ((head->present & H1_BIT(H1_KEEP_ALIVE)) == 0) {
-        return;
-    }
-    const struct h1_field *field = h1_find(head, H1_KEEP_ALIVE);
-    const char *text = bytes + field->value.off;
-    static const char key[] = "timeout=";
-    const char *at = memmem(text, field->value.len, key, sizeof(key) - 1);
-    if (at == NULL) {
-        return;
-    }
-    uint32_t seconds = 0;
-    const char *end = text + field->value.len;
-    for (at += sizeof(key) - 1; at < end && *at >= '0' && *at <= '9' && seconds < 1000; at++) {
-        seconds = seconds * 10 + (uint32_t)(*at - '0');
-    }
-    uint32_t idle_ms = seconds > 1 ? (seconds - 1) * 1000 : ENDPOINT_IDLE_MS_MIN;
-    up->idle_ms = MIN(idle_ms, (uint32_t)ENDPOINT_IDLE_MS_MAX);
-}
-
-/* The response is complete. May end the exchange and the connection. */
-static void response_done(struct upstream *up, size_t surplus)
-{
-    if (surplus != 0) {
-        up->keep = false; /* bytes that nobody asked for: out of step */
-    }
-    exchange_response_end(up->side.exchange, up->trailers.data, up->trailers.len);
-}
-
-/* A final or interim head at the front of bytes. Returns how much it took; 0: it is incomplete or
- * the connection was lost. */
-static size_t take_head(struct upstream *up, const char *bytes, size_t len)
-{
-    struct worker *worker = worker_of(up);
-    struct h1_head *head = &worker->response;
-    const struct h1_limits limits = {
-        .head_bytes = UPSTREAM_HEAD_BYTES_MAX,
-        .field_count = WORKER_FIELDS_MAX,
-        .target_bytes = UPSTREAM_HEAD_BYTES_MAX,
-    };
-    int rc = h1_parse_response(&up->scan, bytes, len, up->method, &limits, head);
-    if (rc == RC_AGAIN) {
-        return 0;
-    }
-    if (rc != RC_OK || (head->status == 101 && !(head->upgrade && up->upgrade))) {
-        upstream_lose(up, LOST_GARBLED);
-        return 0;
-    }
-    up->scan = (struct h1_scan){0};
-    size_t used = head->len;
-    if (head->status < 200 && head->status != 101) {
-        exchange_interim(up->side.exchange, head, bytes);
-        return used;
-    }
-    up->head_done = true;
-    up->keep = head->keep_alive && head->framing != H1_BODY_UNTIL_CLOSE;
-    read_keep_alive(up, head, bytes);
-    buf_reset(&up->trailers);
-    h1_body_init(&up->body, head->framing, head->content_length, NULL, &up->trailers);
-    if (head->status == 101) {
-        up->state = UPSTREAM_TUNNEL;
-        up->keep = false;
-        wheel_relax(&up->timer);
-    }
-    exchange_response_head(up->side.exchange, head, bytes);
-    return used;
-}
-
-/* Body data at the front of bytes; returns how much it took. */
-static size_t take_body(struct upstream *up, const char *bytes, size_t len)
-{
-    struct h1_piece piece;
-    int rc = h1_body_next(&up->body, bytes, len, &piece);
-    if (rc != RC_OK) {
-        upstream_lose(up, LOST_GARBLED);
-        return 0;
-    }
-    if (piece.data_len != 0) {
-        exchange_response_data(up->side.exchange, piece.data, piece.data_len);
-    }
-    return piece.used;
-}
-
-/* As far as these bytes go; returns how many are left (only of an incomplete head). */
-static size_t take_response(struct upstream *up, const char *bytes, size_t len)
-{
-    while (up->side.exchange != NULL && up->state == UPSTREAM_BUSY) {
-        if (!up->head_done) {
-            size_t used = len == 0 ? 0 : take_head(up, bytes, len);
-            if (used == 0) {
-                break;
-            }
-            bytes += used;
-            len -= used;
-            continue;
-        }
-        if (h1_body_done(&up->body)) {
-            response_done(up, len);
-            return 0;
-        }
-        if (len == 0) {
-            break;
-        }
-        size_t used = take_body(up, bytes, len);
-        if (used == 0) {
-            break;
-        }
-        bytes += used;
-        len -= used;
-    }
-    if (up->state == UPSTREAM_TUNNEL && len != 0 && up->side.exchange != NULL) {
-        exchange_response_data(up->side.exchange, bytes, len);
-        return 0;
-    }
-    return up->state == UPSTREAM_BUSY && !up->head_done ? len : 0;
-}
-
-static void on_busy_data(struct upstream *up, const char *bytes, size_t len)
-{
-    struct worker *worker = worker_of(up);
-    up->any_byte = true;
-    upstream_touch(up);
-    if (up->in.len == 0) {
-        size_t left = take_response(up, bytes, len);
-        if (left != 0) {
-            chunkq_put(&worker->chunks, &up->in, bytes + len - left, left);
-        }
-        return;
-    }
-    /* The rest of a head: what is kept and what came must lie in one piece, which the parser's
-     * limit on heads bounds; the surplus is body and comes after. */
-    while (len != 0 && up->in.len != 0) {
-        size_t room =
-            UPSTREAM_HEAD_BYTES_MAX + 1 - MIN(up->in.len, (size_t)UPSTREAM_HEAD_BYTES_MAX);
-        size_t n = MIN(len, room);
-        chunkq_put(&worker->chunks, &up->in, bytes, n);
-        bytes += n;
-        len -= n;
-        size_t kept = up->in.len;
-        const char *flat = chunkq_pull(&worker->chunks, &up->in, kept);
-        struct chunkq hold = up->in; /* the bytes must outlive the calls */
-        up->in = (struct chunkq){0};
-        size_t left = take_response(up, flat, kept);
-        if (up->state == UPSTREAM_CLOSED || left == 0) {
-            chunkq_clear(&worker->chunks, &hold);
-        } else {
-            chunkq_drop(&worker->chunks, &hold, kept - left);
-            up->in = hold;
-        }
-    }
-    if (len != 0 && up->state != UPSTREAM_CLOSED) {
-        if (up->state == UPSTREAM_IDLE) {
-            upstream_close(up); /* more than the response: out of step */
-            return;
-        }
-        (void)take_response(up, bytes, len); /* the head is done: nothing is left */
-    }
-}
-
 static void on_data(struct sock *sock, const char *bytes, size_t len)
 {
     struct upstream *up = of_sock(sock);
     if (up->state == UPSTREAM_BUSY) {
-        on_busy_data(up, bytes, len);
+        upstream_input(up, bytes, len);
     } else if (up->state == UPSTREAM_TUNNEL && up->side.exchange != NULL) {
         exchange_response_data(up->side.exchange, bytes, len);
     } else if (up->state == UPSTREAM_IDLE) {
@@ -382,7 +220,7 @@ static void on_eof(struct sock *sock)
         return;
     case UPSTREAM_BUSY:
         if (up->head_done && h1_body_end(&up->body) == RC_OK) {
-            response_done(up, 0);
+            upstream_response_done(up, 0);
             return;
         }
         upstream_lose(up, LOST_CLOSED);
@@ -402,11 +240,10 @@ static void on_error(struct sock *sock, int error)
         upstream_close(up);
         return;
     case UPSTREAM_BUSY:
-        if (up->sock.write_dead && !up->sock.connecting && !up->eof && !up->want_finish) {
+        if (up->sock.write_dead && !up->sock.connecting && !up->eof && !up->write_told) {
             /* It takes no more of the request, but may have answered before it closed (413, 401):
              * reading tells. Not a second time, though. */
-            up->want_finish = true;
-            up->keep = false;
+            up->write_told = true;
             sock_resume(&up->sock);
             return;
         }

@@ -32,6 +32,7 @@ enum upstream_state {
 enum {
     UPSTREAM_HEAD_BYTES_MAX = 65535,
     UPSTREAM_TRAILER_BYTES_MAX = 8192,
+    UPSTREAM_INTERIMS_MAX = 64,
     UPSTREAM_FLUSH_MS = 5000, /* a tunnel that ended: for its last bytes */
 };
 
@@ -55,10 +56,12 @@ struct upstream {
     bool keep : 1;         /* both sides allow another request */
     bool held : 1;
     bool eof : 1;
+    bool write_told : 1;  /* that it takes no more */
     bool want_finish : 1; /* tunnel: FIN when nothing waits */
 
     enum h1_method method;
-    uint32_t idle_ms; /* told by Keep-Alive; 0: as the slot learned */
+    uint32_t interims; /* heads before the final one */
+    uint32_t idle_ms;  /* told by Keep-Alive; 0: as the slot learned */
     uint64_t idle_since_ms;
     uint64_t sent_before; /* sock.sent when this request began */
     struct chunkq in;     /* an incomplete head */

@@ -1,5 +1,7 @@
 /*
  * Endpoint sets: what is kept over a change, what is told to go, and that memory follows.
+ *
+ * covers: endpoint.c catalog.c
  */
 #include "node/base/mem.h"
 #include "node/proxy/catalog.h"
