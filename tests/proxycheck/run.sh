@@ -6,7 +6,7 @@
 #
 # FOLDER (or the variable PROXYCHECK) is the suite's folder; without one, or when it is not there,
 # this says so and exits 0. SKEIN_BIN: the folder of skeind and skeinctl (build/release).
-set -u
+set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 suite=${PROXYCHECK:-}
