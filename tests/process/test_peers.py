@@ -65,11 +65,9 @@ def test_a_peer_with_another_key_is_refused_and_both_say_why(cluster, tmp_path):
     stranger.start(join=[cluster[0].gossip_address])
     try:
         until(lambda: _dropped(cluster[0]) > before, "r1 counts the refusal", 10)
-        until(lambda: re.search("key", cluster[0].log().split("ready", 1)[-1]), "r1's log says why", 15)
-        until(lambda: "key" in stranger.log().lower(), "the stranger's log says why", 15)
-        pattern = re.compile(r"(warn|error).*key", re.IGNORECASE)
-        assert pattern.search(cluster[0].log()), cluster[0].log_tail()
-        assert pattern.search(stranger.log()), stranger.log_tail()
+        said = re.compile(r"(warn|error) .*\bkey\b", re.IGNORECASE)
+        until(lambda: said.search(cluster[0].log()), "r1's log says why", 15)
+        until(lambda: said.search(stranger.log()), "the stranger's log says why", 15)
         for node in cluster:
             assert "stranger" not in _members(node)
     finally:
