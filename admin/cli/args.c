@@ -102,41 +102,46 @@ static int set_option(struct args *args, const struct option_row *row, const cha
     }
 }
 
-/* The option's value, which may be the next argument; *i then moves on to it. */
-static int take_value(const struct option_row *row, const char *joined, int argc, char **argv,
-                      int *i, const char **ret_value, struct err_info *err)
+/* Where in the command line the parser is. */
+struct cursor {
+    int argc;
+    char **argv;
+    int at;
+};
+
+/* An option with a value, which may be the next argument. joined: it stood with the option. */
+static int take_option(struct args *args, const struct option_row *row, const char *joined,
+                       struct cursor *cursor, struct err_info *err)
 {
-    if (joined == NULL && *i + 1 < argc) {
-        joined = argv[++*i];
+    if (joined == NULL && cursor->at + 1 < cursor->argc) {
+        joined = cursor->argv[++cursor->at];
     }
     if (joined == NULL) {
         return err_set(err, RC_INVALID, "--%s needs a value: %s", row->name, row->value);
     }
-    *ret_value = joined;
-    return RC_OK;
+    return set_option(args, row, joined, err);
 }
 
-static int parse_long(struct args *args, int argc, char **argv, int *i, struct err_info *err)
+static int parse_long(struct args *args, struct cursor *cursor, struct err_info *err)
 {
-    const char *name = argv[*i] + 2;
+    const char *name = cursor->argv[cursor->at] + 2;
     const char *equals = strchr(name, '=');
     const struct option_row *row =
         row_by_name(name, equals != NULL ? (size_t)(equals - name) : strlen(name));
     if (row == NULL) {
-        return err_set(err, RC_INVALID, "unknown option %.80s", argv[*i]);
+        return err_set(err, RC_INVALID, "unknown option --%.80s", name);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (row->value == NULL) {
         return value == NULL ? set_option(args, row, NULL, err)
                              : err_set(err, RC_INVALID, "--%s takes no value", row->name);
     }
-    int rc = take_value(row, value, argc, argv, i, &value, err);
-    return rc != RC_OK ? rc : set_option(args, row, value, err);
+    return take_option(args, row, value, cursor, err);
 }
 
-static int parse_letters(struct args *args, int argc, char **argv, int *i, struct err_info *err)
+static int parse_letters(struct args *args, struct cursor *cursor, struct err_info *err)
 {
-    for (const char *at = argv[*i] + 1; *at != '\0'; at++) {
+    for (const char *at = cursor->argv[cursor->at] + 1; *at != '\0'; at++) {
         const struct option_row *row = row_by_letter(*at);
         if (row == NULL) {
             return err_set(err, RC_INVALID, "unknown option -%c", *at);
@@ -148,9 +153,7 @@ static int parse_letters(struct args *args, int argc, char **argv, int *i, struc
             }
             continue;
         }
-        const char *value = at[1] != '\0' ? at + 1 : NULL;
-        int rc = take_value(row, value, argc, argv, i, &value, err);
-        return rc != RC_OK ? rc : set_option(args, row, value, err);
+        return take_option(args, row, at[1] != '\0' ? at + 1 : NULL, cursor, err);
     }
     return RC_OK;
 }
@@ -159,18 +162,20 @@ int args_parse(int argc, char **argv, struct args *ret_args, struct err_info *er
 {
     *ret_args = (struct args){0};
     bool options = true;
-    for (int i = 1; i < argc; i++) {
+    struct cursor cursor = {.argc = argc, .argv = argv};
+    for (cursor.at = 1; cursor.at < argc; cursor.at++) {
         int rc = RC_OK;
-        if (options && strcmp(argv[i], "--") == 0) {
+        const char *word = argv[cursor.at];
+        if (options && strcmp(word, "--") == 0) {
             options = false;
-        } else if (options && argv[i][0] == '-' && argv[i][1] == '-') {
-            rc = parse_long(ret_args, argc, argv, &i, err);
-        } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            rc = parse_letters(ret_args, argc, argv, &i, err);
+        } else if (options && word[0] == '-' && word[1] == '-') {
+            rc = parse_long(ret_args, &cursor, err);
+        } else if (options && word[0] == '-' && word[1] != '\0') {
+            rc = parse_letters(ret_args, &cursor, err);
         } else if (ret_args->word_count == ARGS_WORDS_MAX) {
             rc = err_set(err, RC_INVALID, "more than %d words", ARGS_WORDS_MAX);
         } else {
-            ret_args->words[ret_args->word_count++] = argv[i];
+            ret_args->words[ret_args->word_count++] = word;
         }
         if (rc != RC_OK) {
             return rc;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HELP_BYTES_MAX = 64 * 1024 };
+
 #define OPTIONS_ALL   (OPTION_HELP | OPTION_SERVER)
 #define OPTIONS_WRITE (OPTION_DRY_RUN | OPTION_WAIT | OPTION_OUTPUT)
 
@@ -68,7 +70,7 @@ static void print_overview(FILE *out)
 static void print_help(const struct command *command, FILE *out)
 {
     struct buf text;
-    buf_init(&text, 64 * 1024);
+    buf_init(&text, HELP_BYTES_MAX);
     args_help(command->options | OPTIONS_ALL, &text);
     fprintf(out, "Usage: skeinctl %s %s\n\n%s.\n\nOptions:\n%s", command->name, command->usage,
             command->doc, text.data);
@@ -233,8 +235,7 @@ int cli_print_problem(struct cli *cli, const struct answer *answer)
     return CLI_REFUSED;
 }
 
-int cli_call(struct cli *cli, const char *method, const char *path, const char *content_type,
-             const char *body, size_t len, json_t **ret_json, bool *ret_missing)
+int cli_call(struct cli *cli, const struct request *request, json_t **ret_json, bool *ret_missing)
 {
     struct answer answer;
     struct err_info err = {0};
@@ -243,7 +244,7 @@ int cli_call(struct cli *cli, const char *method, const char *path, const char *
     if (client == NULL) {
         return CLI_USAGE;
     }
-    int rc = client_request(client, method, path, content_type, body, len, &answer, &err);
+    int rc = client_request(client, request, &answer, &err);
     if (rc != RC_OK) {
         return cli_print_failure(cli, rc, &err);
     }
@@ -263,6 +264,12 @@ int cli_call(struct cli *cli, const char *method, const char *path, const char *
     }
     answer_deinit(&answer);
     return code;
+}
+
+int cli_get(struct cli *cli, const char *path, json_t **ret_json)
+{
+    struct request request = {.method = "GET", .path = path};
+    return cli_call(cli, &request, ret_json, NULL);
 }
 
 const struct kind *cli_kind(struct cli *cli, const char *word)

@@ -53,8 +53,8 @@ int cli_fail(struct cli *cli, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
  * its status below 400; else what was wrong has been printed and the exit code says so. A 404 with
  * ret_missing not NULL is no error: *ret_missing is set, *ret_json is NULL.
  */
-int cli_call(struct cli *cli, const char *method, const char *path, const char *content_type,
-             const char *body, size_t len, json_t **ret_json, bool *ret_missing);
+int cli_call(struct cli *cli, const struct request *request, json_t **ret_json, bool *ret_missing);
+int cli_get(struct cli *cli, const char *path, json_t **ret_json);
 
 /* The client, or NULL after printing why there is none. */
 struct client *cli_client(struct cli *cli);

@@ -156,16 +156,28 @@ static int perform(struct client *client, struct reception *reception, struct er
     return err_set(err, RC_PEER, "%.200s: %s", client->server, text);
 }
 
-static int run(struct client *client, const char *method, const char *path,
-               struct curl_slist *headers, struct reception *reception, const char *body,
-               size_t len, struct err_info *err)
+static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
 {
+    char line[256];
+    (void)snprintf(line, sizeof(line), "%s: %s", name, value);
+    return curl_slist_append(list, line);
+}
+
+static int run(struct client *client, const struct request *request, struct reception *reception,
+               struct err_info *err)
+{
+    *reception->answer = (struct answer){0};
     buf_init(&reception->answer->body, CLIENT_ANSWER_BYTES_MAX);
-    char *url = mem_printf("%s%s", client->base, path);
-    set_up(client, method, url, headers, reception);
-    if (body != NULL) {
-        (void)curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, body);
-        (void)curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+    struct curl_slist *headers =
+        add_header(NULL, "Accept", request->accept != NULL ? request->accept : "application/json");
+    if (request->content_type != NULL) {
+        headers = add_header(headers, "Content-Type", request->content_type);
+    }
+    char *url = mem_printf("%s%s", client->base, request->path);
+    set_up(client, request->method, url, headers, reception);
+    if (request->body != NULL) {
+        (void)curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, request->body);
+        (void)curl_easy_setopt(client->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->len);
     }
     if (reception->on_bytes == NULL) {
         (void)curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, (long)REQUEST_TIMEOUT_MS);
@@ -175,47 +187,29 @@ static int run(struct client *client, const char *method, const char *path,
         buf_deinit(&reception->answer->body);
     }
     mem_free(url);
-    return rc;
-}
-
-static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
-{
-    char line[256];
-    (void)snprintf(line, sizeof(line), "%s: %s", name, value);
-    return curl_slist_append(list, line);
-}
-
-int client_request(struct client *client, const char *method, const char *path,
-                   const char *content_type, const char *body, size_t len,
-                   struct answer *ret_answer, struct err_info *err)
-{
-    *ret_answer = (struct answer){0};
-    struct reception reception = {.client = client, .answer = ret_answer};
-    struct curl_slist *headers = add_header(NULL, "Accept", "application/json");
-    if (content_type != NULL) {
-        headers = add_header(headers, "Content-Type", content_type);
-    }
-    int rc = run(client, method, path, headers, &reception, body, len, err);
     curl_slist_free_all(headers);
     return rc;
+}
+
+int client_request(struct client *client, const struct request *request, struct answer *ret_answer,
+                   struct err_info *err)
+{
+    struct reception reception = {.client = client, .answer = ret_answer};
+    return run(client, request, &reception, err);
+}
+
+int client_stream(struct client *client, const struct request *request,
+                  bool (*on_bytes)(void *arg, const char *bytes, size_t len), void *arg,
+                  struct answer *ret_answer, struct err_info *err)
+{
+    struct reception reception = {
+        .client = client, .answer = ret_answer, .on_bytes = on_bytes, .arg = arg};
+    return run(client, request, &reception, err);
 }
 
 void answer_deinit(struct answer *answer)
 {
     buf_deinit(&answer->body);
-}
-
-int client_stream(struct client *client, const char *path, const char *accept,
-                  bool (*on_bytes)(void *arg, const char *bytes, size_t len), void *arg,
-                  struct answer *ret_answer, struct err_info *err)
-{
-    *ret_answer = (struct answer){0};
-    struct reception reception = {
-        .client = client, .answer = ret_answer, .on_bytes = on_bytes, .arg = arg};
-    struct curl_slist *headers = add_header(NULL, "Accept", accept != NULL ? accept : "*/*");
-    int rc = run(client, "GET", path, headers, &reception, NULL, 0, err);
-    curl_slist_free_all(headers);
-    return rc;
 }
 
 void client_escape(const char *text, struct buf *out)

@@ -26,24 +26,31 @@ void client_free(struct client *client);
 /* The server as it was given. */
 const char *client_server(const struct client *client);
 
+struct request {
+    const char *method;
+    const char *path; /* "/v1..."; what comes from users in it was escaped by client_escape */
+    const char *content_type; /* NULL: none */
+    const char *body;         /* NULL: none */
+    size_t len;               /* of the body */
+    const char *accept;       /* NULL: application/json */
+};
+
 /*
- * One request. path begins with "/v1..."; what comes from users in it was escaped by client_escape.
- * body NULL: none. Any status is RC_OK.
+ * One request. Any status is RC_OK.
  *
  * RC_CLOSED  could not connect; err says what was tried and why it failed
  * RC_PEER    connected, but no whole answer came
  * Free the answer with answer_deinit after RC_OK.
  */
-MUST_CHECK int client_request(struct client *client, const char *method, const char *path,
-                              const char *content_type, const char *body, size_t len,
+MUST_CHECK int client_request(struct client *client, const struct request *request,
                               struct answer *ret_answer, struct err_info *err);
 void answer_deinit(struct answer *answer);
 
 /*
- * GET whose answer is handed out as it arrives, for as long as it lasts; false from on_bytes ends
- * it. A status other than 200 is collected into ret_answer instead. accept NULL: anything.
+ * The same, but the answer is handed out as it arrives, for as long as it lasts; false from
+ * on_bytes ends it. A status other than 200 is collected into ret_answer instead.
  */
-MUST_CHECK int client_stream(struct client *client, const char *path, const char *accept,
+MUST_CHECK int client_stream(struct client *client, const struct request *request,
                              bool (*on_bytes)(void *arg, const char *bytes, size_t len), void *arg,
                              struct answer *ret_answer, struct err_info *err);
 

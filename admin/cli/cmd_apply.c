@@ -120,8 +120,12 @@ static int send_documents(struct cli *cli, const json_t *documents, bool dry_run
     char path[64];
     apply_path(cli, dry_run, path);
     char *text = json_text(documents, 0);
-    int code =
-        cli_call(cli, "POST", path, "application/json", text, strlen(text), ret_answer, NULL);
+    struct request request = {.method = "POST",
+                              .path = path,
+                              .content_type = "application/json",
+                              .body = text,
+                              .len = strlen(text)};
+    int code = cli_call(cli, &request, ret_answer, NULL);
     mem_free(text);
     return code;
 }
@@ -136,8 +140,12 @@ static int send_apply(struct cli *cli, bool dry_run, json_t **ret_answer)
         apply_path(cli, dry_run, path);
         code = cli_read_text(cli, &text);
         if (code == CLI_OK) {
-            code = cli_call(cli, "POST", path, "application/yaml",
-                            text.data != NULL ? text.data : "", text.len, ret_answer, NULL);
+            struct request request = {.method = "POST",
+                                      .path = path,
+                                      .content_type = "application/yaml",
+                                      .body = text.data != NULL ? text.data : "",
+                                      .len = text.len};
+            code = cli_call(cli, &request, ret_answer, NULL);
         }
         buf_deinit(&text);
         return code;

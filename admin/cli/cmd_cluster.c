@@ -103,7 +103,7 @@ static void print_cluster(struct cli *cli, const json_t *answer)
 int cmd_cluster(struct cli *cli)
 {
     json_t *answer;
-    int code = cli_call(cli, "GET", "/v1/cluster", NULL, NULL, 0, &answer, NULL);
+    int code = cli_get(cli, "/v1/cluster", &answer);
     if (answer != NULL && (cli->args.output == OUTPUT_JSON || cli->args.output == OUTPUT_YAML)) {
         cli_print(cli, answer, cli->args.output);
     } else if (answer != NULL) {
@@ -119,12 +119,13 @@ static int run_stream(struct cli *cli, const char *path, const char *accept,
                       bool (*on_bytes)(void *arg, const char *bytes, size_t len), void *arg)
 {
     struct client *client = cli_client(cli);
+    struct request request = {.method = "GET", .path = path, .accept = accept};
     struct answer answer;
     struct err_info err = {0};
     if (client == NULL) {
         return CLI_USAGE;
     }
-    int rc = client_stream(client, path, accept, on_bytes, arg, &answer, &err);
+    int rc = client_stream(client, &request, on_bytes, arg, &answer, &err);
     if (rc != RC_OK) {
         return cli_print_failure(cli, rc, &err);
     }
@@ -250,7 +251,7 @@ int cmd_watch(struct cli *cli)
     add_param(&path, "namespace", cli->args.namespace_);
     add_param(&path, "since", cli->args.since);
     buf_init(&watcher.line, LINE_BYTES_MAX);
-    int code = run_stream(cli, path.data, NULL, on_watch_bytes, &watcher);
+    int code = run_stream(cli, path.data, "application/x-ndjson", on_watch_bytes, &watcher);
     buf_deinit(&watcher.line);
     buf_deinit(&path);
     return code;

@@ -25,8 +25,8 @@ static int delete_one(struct cli *cli, const struct kind *kind, const char *name
     (void)buf_puts(&path, dry_run ? "?dryRun=true" : wait ? "?wait=all" : "");
     json_t *answer;
     bool missing = false;
-    int code =
-        cli_call(cli, "DELETE", path.data, NULL, NULL, 0, &answer, missing_ok ? &missing : NULL);
+    struct request request = {.method = "DELETE", .path = path.data};
+    int code = cli_call(cli, &request, &answer, missing_ok ? &missing : NULL);
     bool as_text = cli->args.output == OUTPUT_UNSET || cli->args.output == OUTPUT_TABLE;
     const char *shown_namespace = kind->namespaced && strchr(name, '/') == NULL ? namespace_ : "";
     if (kind->descriptor == &skein__endpoint__descriptor) {

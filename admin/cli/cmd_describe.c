@@ -73,7 +73,7 @@ static json_t *fetch_all(struct cli *cli, const char *namespace_, const char *pl
     (void)buf_puts(&path, "/v1/namespaces/");
     client_escape(namespace_, &path);
     (void)buf_printf(&path, "/%s", plural);
-    (void)cli_call(cli, "GET", path.data, NULL, NULL, 0, &list, NULL); /* NULL says it failed */
+    (void)cli_get(cli, path.data, &list); /* NULL says it failed */
     buf_deinit(&path);
     return list;
 }
@@ -220,7 +220,7 @@ int cmd_describe(struct cli *cli)
         json_t *object;
         buf_init(&path, PATH_BYTES_MAX);
         cli_object_path(cli, kind, cli_namespace(cli), cli->args.words[i], &path);
-        int code = cli_call(cli, "GET", path.data, NULL, NULL, 0, &object, NULL);
+        int code = cli_get(cli, path.data, &object);
         if (object != NULL) {
             fputs(i > 2 ? "\n" : "", cli->out);
             code = describe(cli, kind, object);

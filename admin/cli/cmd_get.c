@@ -28,7 +28,7 @@ static int fetch_list(struct cli *cli, const struct kind *kind, json_t *items)
         client_escape(cli->args.selector, &path);
     }
     json_t *list;
-    int code = cli_call(cli, "GET", path.data, NULL, NULL, 0, &list, NULL);
+    int code = cli_get(cli, path.data, &list);
     if (code == CLI_OK) {
         (void)json_array_extend(items, json_object_get(list, "items"));
     }
@@ -45,7 +45,7 @@ static int fetch_named(struct cli *cli, const struct kind *kind, json_t *items)
         buf_init(&path, PATH_BYTES_MAX);
         cli_object_path(cli, kind, cli_namespace(cli), cli->args.words[i], &path);
         json_t *object;
-        int code = cli_call(cli, "GET", path.data, NULL, NULL, 0, &object, NULL);
+        int code = cli_get(cli, path.data, &object);
         if (object != NULL) {
             (void)json_array_append_new(items, object);
         }

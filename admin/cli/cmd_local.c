@@ -57,6 +57,7 @@ int cmd_keygen(struct cli *cli)
 int cmd_version(struct cli *cli)
 {
     struct client *client = cli_client(cli);
+    struct request request = {.method = "GET", .path = "/v1/cluster"};
     struct answer answer = {0};
     struct err_info err = {0};
     json_t *server = NULL;
@@ -64,7 +65,7 @@ int cmd_version(struct cli *cli)
         return CLI_USAGE;
     }
     /* The version of the command line is told whether or not a node can be reached. */
-    if (client_request(client, "GET", "/v1/cluster", NULL, NULL, 0, &answer, &err) == RC_OK) {
+    if (client_request(client, &request, &answer, &err) == RC_OK) {
         json_error_t error;
         server = json_loadb(answer.body.data != NULL ? answer.body.data : "", answer.body.len, 0,
                             &error);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILE_BYTES_MAX = 256 << 20, FOLDER_FILES_MAX = 10000 };
+enum { FILE_BYTES_MAX = 256 << 20, FOLDER_FILES_MAX = 10000, READ_BYTES = 64 * 1024 };
 
 static bool is_folder(const char *path)
 {
@@ -32,12 +32,12 @@ static int read_stream(struct cli *cli, FILE *file, const char *name, struct buf
 {
     size_t got = 1;
     while (got > 0) {
-        char *room = buf_reserve(text, 64 * 1024);
+        char *room = buf_reserve(text, READ_BYTES);
         if (room == NULL) {
             return cli_fail(cli, CLI_REFUSED, "%s: larger than the %d bytes that are accepted",
                             name, FILE_BYTES_MAX);
         }
-        got = fread(room, 1, 64 * 1024, file);
+        got = fread(room, 1, READ_BYTES, file);
         buf_grow(text, got);
     }
     return ferror(file) != 0 ? cli_fail(cli, CLI_USAGE, "%s: %s", name, strerror(errno)) : CLI_OK;

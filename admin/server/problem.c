@@ -21,7 +21,9 @@ json_t *problem_string(const char *text)
     if (string == NULL) {
         char *ascii = mem_strdup(text);
         for (char *at = ascii; *at != '\0'; at++) {
-            *at = (unsigned char)*at < 0x80 ? *at : '?';
+            if ((unsigned char)*at >= 0x80) {
+                *at = '?';
+            }
         }
         string = json_string(ascii);
         mem_free(ascii);

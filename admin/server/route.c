@@ -190,13 +190,15 @@ static void allow_add(struct route_match *match, const char *method)
 static int explain_not_found(const char *path, size_t len, struct err_info *err)
 {
     struct captures captures;
-    if (path_matches("/v1/{kinds}/{name}", path, len, &captures) && captures.kind->namespaced) {
+    if (path_matches("/v1/{kinds}/{name}", path, len, &captures) && captures.kind != NULL &&
+        captures.kind->namespaced) {
         return err_set(err, RC_NOT_FOUND,
                        "%s live in a namespace: /v1/namespaces/NAMESPACE/%s/NAME",
                        captures.kind->plural, captures.kind->plural);
     }
-    if (path_matches("/v1/namespaces/{namespace}/{kinds}/{name}", path, len, &captures) ||
-        path_matches("/v1/namespaces/{namespace}/{kinds}", path, len, &captures)) {
+    if ((path_matches("/v1/namespaces/{namespace}/{kinds}/{name}", path, len, &captures) ||
+         path_matches("/v1/namespaces/{namespace}/{kinds}", path, len, &captures)) &&
+        captures.kind != NULL) {
         return err_set(err, RC_NOT_FOUND, "%s are of the whole cluster: /v1/%s/NAME",
                        captures.kind->plural, captures.kind->plural);
     }
