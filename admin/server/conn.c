@@ -316,7 +316,7 @@ void conn_accept(void *owner, struct stream *stream)
     DL_APPEND(admin->conns, conn);
     admin->conn_count++;
     admin->count.connections++;
-    stream_start(stream, &conn_ops, conn);
+    stream_adopt(stream, &conn_ops, conn);
 }
 
 /* ---- answers ---- */

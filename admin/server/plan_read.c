@@ -5,6 +5,7 @@
 
 #include "node/base/mem.h"
 #include "proto/json.h"
+#include "proto/offered.h"
 #include "proto/validate.h"
 
 #include <stdio.h>
@@ -155,6 +156,7 @@ static void read_request(const json_t *document, const struct kind *expected, co
     if (request->message == NULL || faults_any(faults)) {
         return;
     }
+    object_check_offered(request->kind, &request->message->base, faults);
     char canonical[OBJECT_ID_MAX + 1];
     (void)object_id(request->kind, request->message->metadata, canonical);
     request->id = mem_strdup(canonical);

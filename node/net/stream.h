@@ -71,12 +71,6 @@ struct stream *stream_connect(uv_loop_t *loop, const struct addr *to, const stru
 /* Take over a stream that a listener handed out, and begin to read. Call it from on_accept. */
 void stream_adopt(struct stream *stream, const struct stream_ops *ops, void *owner);
 
-/* The same under its first name; inline, because gossip/core has a private function called so. */
-static inline void stream_start(struct stream *stream, const struct stream_ops *ops, void *owner)
-{
-    stream_adopt(stream, ops, owner);
-}
-
 /*
  * Write all of it or nothing: what the kernel does not take at once is copied.
  *

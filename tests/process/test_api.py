@@ -185,7 +185,7 @@ def test_export_and_apply_round_trip(make_cluster):
     source[0].api.apply(documents(
         {"kind": "Namespace", "metadata": {"name": "shop", "labels": {"a": "b"}}},
         backend("web", "127.0.0.1:1", "[::1]:2", namespace="shop", balance="LeastConn",
-                healthCheck={"type": "Http", "path": "/healthz", "interval": "5s"}),
+                healthCheck={"type": "None"}),
         route("r", "*.example.com", ("web", 0), namespace="shop", path="/a%20b",
               timeouts={"server": "1h30m"}, forwarded="IfNone"),
         {"kind": "Settings", "metadata": {"name": "default"}, "spec": {"limits": {"headerCount": 64}}},

@@ -54,6 +54,18 @@ def test_number_out_of_range_says_what_is_accepted(shared):
     assert [(p.split(": ")[-1], m) for p, m in found] == [("spec.to[1].weight", "300 is above 256")]
 
 
+def test_a_policy_that_this_version_does_not_enforce_is_refused(shared):
+    """Better no allow list than one that nobody looks at."""
+    found = refused(shared[0], {
+        "kind": "Route", "metadata": {"name": "bad"},
+        "spec": {"host": "bad.example.com", "to": [{"backend": "a"}], "allowFrom": ["10.0.0.0/8"],
+                 "tls": {"termination": "Edge"}},
+    })
+    paths = {path.split(": ")[-1] for path, _ in found}
+    assert paths == {"spec.allowFrom", "spec.tls.termination"}, found
+    assert all("not available in this version" in message for _, message in found), found
+
+
 @pytest.mark.parametrize("host", [
     "-bad.example.com", "bad..example.com", "bad_host!.example.com", "a b.example.com",
     "*.*.example.com", "foo.*.example.com", "http://bad.example.com", "bad.example.com:80",
