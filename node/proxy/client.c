@@ -82,30 +82,6 @@ void client_update_reading(struct client *client)
 
 /* ---- requests ---- */
 
-static enum reason fault_reason(enum h1_fault fault)
-{
-    static const uint8_t reasons[H1_FAULT_COUNT] = {
-        [H1_FAULT_TARGET] = REASON_BAD_PATH,
-        [H1_FAULT_VERSION] = REASON_BAD_VERSION,
-        [H1_FAULT_HOST] = REASON_BAD_HOST,
-        [H1_FAULT_LENGTH] = REASON_BAD_FRAMING,
-        [H1_FAULT_CODING] = REASON_BAD_FRAMING,
-        [H1_FAULT_CODING_UNKNOWN] = REASON_NOT_IMPLEMENTED,
-        [H1_FAULT_LENGTH_AND_CODING] = REASON_BAD_FRAMING,
-        [H1_FAULT_HEAD_TOO_BIG] = REASON_HEADERS_TOO_BIG,
-        [H1_FAULT_FIELDS_TOO_MANY] = REASON_HEADERS_TOO_BIG,
-        [H1_FAULT_TARGET_TOO_LONG] = REASON_URI_TOO_LONG,
-        [H1_FAULT_CHUNK_SIZE] = REASON_BAD_FRAMING,
-        [H1_FAULT_CHUNK_LINE] = REASON_BAD_FRAMING,
-        [H1_FAULT_CHUNK_DATA] = REASON_BAD_FRAMING,
-        [H1_FAULT_CHUNK_OVERHEAD] = REASON_BAD_FRAMING,
-        [H1_FAULT_TRAILER] = REASON_BAD_FRAMING,
-        [H1_FAULT_TRAILER_TOO_BIG] = REASON_HEADERS_TOO_BIG,
-        [H1_FAULT_BODY_TOO_BIG] = REASON_BODY_TOO_BIG,
-    };
-    return reasons[fault] != REASON_NONE ? (enum reason)reasons[fault] : REASON_BAD_REQUEST;
-}
-
 /* Answer a head that could not be read, and end the connection. */
 static void client_refuse(struct client *client, enum reason reason)
 {
@@ -175,7 +151,7 @@ static size_t take_head(struct client *client, const char *bytes, size_t len)
         return 0;
     }
     if (rc != RC_OK) {
-        client_refuse(client, fault_reason(head->fault));
+        client_refuse(client, client_fault_reason(head->fault));
         return 0;
     }
     size_t used = head->len;
@@ -189,7 +165,7 @@ static size_t take_body(struct client *client, const char *bytes, size_t len)
     struct h1_piece piece;
     int rc = h1_body_next(&client->body, bytes, len, &piece);
     if (rc != RC_OK) {
-        exchange_request_fault(client->side.exchange, fault_reason(client->body.fault));
+        exchange_request_fault(client->side.exchange, client_fault_reason(client->body.fault));
         return 0;
     }
     if (piece.data_len != 0) {
@@ -265,6 +241,8 @@ static void take_kept(struct client *client)
     }
 }
 
+static void after_eof(struct client *client);
+
 static void on_resume(struct task *task)
 {
     struct client *client = CONTAINER_OF(task, struct client, resume);
@@ -273,8 +251,12 @@ static void on_resume(struct task *task)
         client_free(client);
         return;
     }
-    if (client->state != CLIENT_CLOSED) {
-        take_kept(client);
+    if (client->state == CLIENT_CLOSED) {
+        return;
+    }
+    take_kept(client);
+    if (client->eof && client->state != CLIENT_TUNNEL) {
+        after_eof(client);
     }
 }
 
@@ -318,18 +300,49 @@ static void client_lost(struct client *client)
     client_close(client);
 }
 
+/*
+ * The client sends no more. It may have closed for good or only this direction (RFC 9112 9.6),
+ * which nobody can tell before something is written; so what is complete is answered, but it is
+ * waited for with little patience, and what can never be complete ends now.
+ */
+static void after_eof(struct client *client)
+{
+    switch (client->state) {
+    case CLIENT_IDLE:
+        if (client->in.len != 0 && sock_waiting(&client->sock) > SOCK_FULL_BYTES) {
+            return; /* the next one is taken up when the answers before are out */
+        }
+        client_close_when_sent(client);
+        return;
+    case CLIENT_HEAD:
+        client_close_when_sent(client);
+        return;
+    case CLIENT_BUSY:
+        if (!client->request_done && client->in.len == 0) {
+            client_lost(client);
+            return;
+        }
+        client->client_ms = MIN(client->client_ms, (uint32_t)CLIENT_HALF_CLOSED_MS);
+        client_touch(client);
+        return;
+    case CLIENT_TUNNEL:
+        exchange_client_finished(client->side.exchange);
+        return;
+    case CLIENT_LINGER:
+        if (!client->closing_soon) {
+            client_close(client); /* it has read what was sent last */
+        }
+        return;
+    case CLIENT_CLOSED:
+        return;
+    }
+}
+
 static void on_eof(struct sock *sock)
 {
     struct client *client = of_sock(sock);
     client->eof = true;
-    if (client->state == CLIENT_TUNNEL && client->side.exchange != NULL) {
-        exchange_client_finished(client->side.exchange);
-        return;
-    }
-    if (client->state == CLIENT_LINGER && client->closing_soon) {
-        return; /* it may still read what is being sent */
-    }
-    client_lost(client);
+    after_eof(client);
 }
 
 static void on_error(struct sock *sock, int error)
@@ -394,6 +407,8 @@ static void busy_timeout(struct client *client)
         } else {
             client_lost(client);
         }
+    } else if (client->eof) {
+        client_lost(client);
     } else if (!client->request_done && !client->held) {
         exchange_request_fault(client->side.exchange, REASON_CLIENT_TIMEOUT);
     } else {

@@ -10,6 +10,7 @@ enum {
     CLIENT_PIPELINE_BYTES = 16384, /* kept behind the request under way; more is left unread */
     CLIENT_TRAILER_BYTES_MAX = 8192,
     CLIENT_LINGER_MS = 2000,
+    CLIENT_HALF_CLOSED_MS = 2000, /* without progress, for a client that sends no more */
     CLIENT_LINGER_BYTES = 1 << 20,
 };
 
@@ -23,8 +24,13 @@ void client_close(struct client *client);
 void client_resume_soon(struct client *client);
 void client_update_reading(struct client *client);
 
+/* Which answer a malformed request gets. */
+enum reason client_fault_reason(enum h1_fault fault);
+
 /* Write an answer of our own and go on, linger or close. */
 void client_put_answer(struct client *client, enum reason reason);
+/* End the connection when all that waits is sent. */
+void client_close_when_sent(struct client *client);
 /* closing_soon, and nothing waits any more. */
 void client_all_sent(struct client *client);
 

@@ -30,6 +30,11 @@ static void close_soon(struct client *client, bool linger)
     sock_want_drain(&client->sock);
 }
 
+void client_close_when_sent(struct client *client)
+{
+    close_soon(client, false);
+}
+
 void client_all_sent(struct client *client)
 {
     client->closing_soon = false;
@@ -50,7 +55,8 @@ static void response_done(struct client *client)
         close_soon(client, false);
         return;
     }
-    if (!client->request_done || !client->keep || client->eof || worker->stopping) {
+    bool last = client->eof && client->in.len == 0;
+    if (!client->request_done || !client->keep || last || worker->stopping) {
         close_soon(client, !client->request_done || client->in.len != 0);
         return;
     }
@@ -109,7 +115,8 @@ static void side_head(struct client_side *side, const struct h1_head *head, cons
     } else {
         how.framing = out_framing(client, head);
         how.content_length = head->content_length;
-        if (how.framing == H1_BODY_UNTIL_CLOSE || !client->request_done || worker->draining) {
+        if (how.framing == H1_BODY_UNTIL_CLOSE || !client->request_done || worker->draining ||
+            (client->eof && client->in.len == 0)) {
             client->keep = false;
         }
         how.connection = !client->keep    ? H1_CONNECTION_CLOSE
@@ -150,6 +157,45 @@ static void side_end(struct client_side *side, const char *trailers, size_t len)
     response_done(client);
 }
 
+enum reason client_fault_reason(enum h1_fault fault)
+{
+    static const uint8_t reasons[H1_FAULT_COUNT] = {
+        [H1_FAULT_TARGET] = REASON_BAD_PATH,
+        [H1_FAULT_VERSION] = REASON_BAD_VERSION,
+        [H1_FAULT_HOST] = REASON_BAD_HOST,
+        [H1_FAULT_LENGTH] = REASON_BAD_FRAMING,
+        [H1_FAULT_CODING] = REASON_BAD_FRAMING,
+        [H1_FAULT_CODING_UNKNOWN] = REASON_NOT_IMPLEMENTED,
+        [H1_FAULT_LENGTH_AND_CODING] = REASON_BAD_FRAMING,
+        [H1_FAULT_HEAD_TOO_BIG] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_FIELDS_TOO_MANY] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_TARGET_TOO_LONG] = REASON_URI_TOO_LONG,
+        [H1_FAULT_CHUNK_SIZE] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_LINE] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_DATA] = REASON_BAD_FRAMING,
+        [H1_FAULT_CHUNK_OVERHEAD] = REASON_BAD_FRAMING,
+        [H1_FAULT_TRAILER] = REASON_BAD_FRAMING,
+        [H1_FAULT_TRAILER_TOO_BIG] = REASON_HEADERS_TOO_BIG,
+        [H1_FAULT_BODY_TOO_BIG] = REASON_BODY_TOO_BIG,
+    };
+    return reasons[fault] != REASON_NONE ? (enum reason)reasons[fault] : REASON_BAD_REQUEST;
+}
+
+#define METHODS "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"
+
+/* The answer to an OPTIONS request that must go no further. */
+static void put_options(struct buf *out, const char *date, enum status_end end)
+{
+    h1_put_status(out, 200);
+    (void)h1_put_field(out, "Date", date); /* all are sound; there is room */
+    (void)h1_put_field(out, "Allow", METHODS);
+    if (end != STATUS_END_KEEP) {
+        (void)h1_put_field(out, "Connection", end == STATUS_END_CLOSE ? "close" : "keep-alive");
+    }
+    h1_put_length(out, 0);
+    h1_put_end(out);
+}
+
 void client_put_answer(struct client *client, enum reason reason)
 {
     struct worker *worker = worker_of(client);
@@ -158,7 +204,7 @@ void client_put_answer(struct client *client, enum reason reason)
     if (row->status == 503) {
         extra = "Retry-After: 1\r\n";
     } else if (row->status == 405) {
-        extra = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n";
+        extra = "Allow: " METHODS "\r\n";
     }
     bool keep = client->keep && client->request_done && !worker->draining;
     const struct status_answer answer = {
@@ -172,9 +218,13 @@ void client_put_answer(struct client *client, enum reason reason)
         .detail = row->text,
     };
     client->keep = keep;
-    buf_reset(&worker->head_out);
-    if (status_put_answer(&worker->head_out, &answer) == RC_OK) {
-        sock_write(&client->sock, worker->head_out.data, worker->head_out.len);
+    struct buf *out = &worker->head_out;
+    buf_reset(out);
+    if (row->status == 200) {
+        put_options(out, answer.date, answer.end);
+        sock_write(&client->sock, out->data, out->len);
+    } else if (status_put_answer(out, &answer) == RC_OK) {
+        sock_write(&client->sock, out->data, out->len);
     }
     response_done(client);
 }

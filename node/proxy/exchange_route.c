@@ -7,6 +7,8 @@
 #include "node/http/uri.h"
 #include "node/proxy/exchange.h"
 
+#include <stdio.h>
+
 static uint32_t or_default(uint32_t value, uint32_t fallback)
 {
     return value != 0 ? value : fallback;
@@ -58,6 +60,34 @@ static bool changed_target(struct worker *worker, const struct exchange_request 
     return true;
 }
 
+/* OPTIONS and TRACE count the hops they are allowed (RFC 9110 7.6.2). False: none is left. A value
+ * that is no number is left to the endpoint. */
+static bool count_hop(const struct h1_head *head, const char *bytes, char *line, size_t size,
+                      struct h1_out *how)
+{
+    if ((head->present & H1_BIT(H1_MAX_FORWARDS)) == 0 ||
+        (head->method_id != H1_OPTIONS && head->method_id != H1_TRACE)) {
+        return true;
+    }
+    const struct h1_span *value = &h1_find(head, H1_MAX_FORWARDS)->value;
+    uint64_t hops = 0;
+    for (uint16_t i = 0; i < value->len; i++) {
+        char c = bytes[value->off + i];
+        if (c < '0' || c > '9' || i > 9) {
+            return true;
+        }
+        hops = hops * 10 + (uint64_t)(c - '0');
+    }
+    if (value->len == 0 || hops == 0) {
+        return value->len == 0;
+    }
+    how->drop |= H1_BIT(H1_MAX_FORWARDS);
+    how->extra = line;
+    how->extra_len =
+        (size_t)snprintf(line, size, "Max-Forwards: %llu\r\n", (unsigned long long)(hops - 1));
+    return true;
+}
+
 static enum reason build_head(struct exchange *exchange, const struct exchange_request *request,
                               const struct uri_path *path, enum forwarded_policy policy)
 {
@@ -71,6 +101,10 @@ static enum reason build_head(struct exchange *exchange, const struct exchange_r
         .policy = (enum fwd_policy)policy,
         .te_trailers = head->te_trailers,
     };
+    char hops[40];
+    if (!count_hop(head, request->bytes, hops, sizeof(hops), &how)) {
+        return head->method_id == H1_OPTIONS ? REASON_OPTIONS : REASON_TRACE_METHOD;
+    }
     if (path->had_dots && !changed_target(worker, request, path, &how)) {
         return REASON_URI_TOO_LONG;
     }

@@ -42,12 +42,14 @@ enum stat_id {
 /* Why Skein itself answered; X(enum, status, label, text for people) */
 #define REASON_TABLE(X)                                                                            \
     X(REASON_NONE, 0, "none", "")                                                                  \
+    X(REASON_OPTIONS, 200, "options", "An OPTIONS request that goes no further")                   \
     X(REASON_BAD_REQUEST, 400, "bad_request", "The request is malformed")                          \
     X(REASON_BAD_PATH, 400, "bad_path", "The request target is not acceptable")                    \
     X(REASON_BAD_HOST, 400, "bad_host", "The Host header is missing or malformed")                 \
     X(REASON_BAD_FRAMING, 400, "bad_framing", "The message framing is ambiguous or malformed")     \
     X(REASON_NO_ROUTE, 404, "no_route", "No route matches this host and path")                     \
     X(REASON_CONNECT_METHOD, 405, "connect_method", "CONNECT is not offered")                      \
+    X(REASON_TRACE_METHOD, 405, "trace_method", "TRACE is not answered here")                      \
     X(REASON_CLIENT_TIMEOUT, 408, "client_timeout", "The request did not arrive in time")          \
     X(REASON_BODY_TOO_BIG, 413, "body_too_big", "The request body is above the limit")             \
     X(REASON_URI_TOO_LONG, 414, "uri_too_long", "The request target is above the limit")           \

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from support.proxy_driver import OK, Driver, Script, dial, get
+from support.proxy_driver import OK, Driver, Script, dial, get, quiet_for
 from support.wait import until
 
 
@@ -555,3 +555,44 @@ def test_access_log_and_metrics(world, tmp_path):
     assert series["skein_request_duration_seconds_count"] == 22
     log.rename(tmp_path / "rotated.log")
     until(lambda: get(wire)[0] == 200 and log.exists(), "the log is opened anew")
+
+
+def test_half_closed_clients_are_served(world):
+    """Requests that are complete when the client ends its direction get their answers."""
+    import socket
+
+    def answer(line):
+        if "slow" in line:
+            quiet_for(0.4)
+        if "big" in line:
+            return b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n" + b"y" * 400000
+        return OK
+
+    driver, _ = world(answer=answer)
+    for paths in (["/slow"], ["/big"], ["/", "/slow", "/big", "/big", "/"]):
+        wire = dial(driver.port)
+        for path in paths:
+            wire.send(f"GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        wire.sock.shutdown(socket.SHUT_WR)
+        for path in paths:
+            assert len(wire.response()[2]) == (400000 if path == "/big" else 2)
+        assert wire.at_end()
+    # What can never be complete is not waited for.
+    for raw in ("GET / HT", "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nabc"):
+        wire = dial(driver.port)
+        wire.send(raw)
+        wire.sock.shutdown(socket.SHUT_WR)
+        assert wire.at_end()
+    until(lambda: driver.connections() == 0, "all are closed")
+
+
+def test_max_forwards(world):
+    driver, origin = world()
+    wire = dial(driver.port)
+    status, fields, _ = get(wire, method="OPTIONS", fields="Max-Forwards: 0\r\n")
+    assert status == 200 and "GET" in fields["allow"]
+    assert get(wire, method="TRACE", fields="Max-Forwards: 0\r\n")[0] == 405
+    assert origin.requests == []
+    get(wire, method="OPTIONS", fields="Max-Forwards: 7\r\n")
+    get(wire, method="GET", fields="Max-Forwards: 0\r\n")
+    assert [fields["max-forwards"] for _, fields, _ in origin.requests] == ["6", "0"]
