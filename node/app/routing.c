@@ -208,6 +208,7 @@ static void backend_change(struct routing *routing, const struct object *now,
     if (before != NULL) {
         struct pool *pool = NULL;
         HASH_FIND_STR(routing->pools, before->id, pool);
+        ASSERT(pool != NULL);
         if (now == NULL) {
             pool->object = NULL;
         }

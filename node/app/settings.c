@@ -383,7 +383,7 @@ void settings_deinit(struct settings *settings)
 char *settings_help(void)
 {
     struct buf out;
-    buf_init(&out, 64 * 1024);
+    buf_init(&out, 1 << 16);
     (void)buf_puts(&out, "usage: skeind [--config FILE] [--SETTING VALUE ...]\n\n"
                          "  --config FILE   settings file (or SKEIN_CONFIG)\n"
                          "  --check         check the settings and exit\n"

@@ -92,6 +92,7 @@ static int read_parsed(struct walk *walk, yaml_parser_t *parser)
     } else if (root != NULL) {
         rc = walk_node(walk, root, "", -1, 0);
     }
+    walk->document = NULL;
     yaml_document_delete(&document);
     return rc;
 }
