@@ -175,6 +175,7 @@ int gossip_load_member(struct gossip *core, const struct gossip_member *member,
         return err_set(err, RC_INVALID, "more members than %d", GOSSIP_MEMBERS_MAX);
     }
     loaded->loaded = pub.state == MEMBER_ALIVE;
+    loaded->loaded_dead = pub.state == MEMBER_DEAD;
     return RC_OK;
 }
 

@@ -8,7 +8,8 @@
  *
  *   all say no more than we have      -> go on in this generation
  *   one has more, or a later one      -> new generation, above the highest known
- *   some did not answer in time       -> new generation too: it costs one more frontier entry, a
+ *   some did not answer in time, or
+ *   were dead already                 -> new generation too: it costs one more frontier entry, a
  *                                        wrong guess would cost writes
  *
  * The step to the new generation is random: who was asked may not know of a generation that this
@@ -24,6 +25,7 @@
 enum {
     GENERATION_STEP_MAX = 4096,
     ASK_GAP_MS = 300,
+    DOUBT_WAIT_MS = 1000,
     ASK_AT_ONCE = 64,
 };
 
@@ -107,25 +109,53 @@ void generation_start(struct gossip *core)
     }
     core->gate = peers || core->join_count != 0 ? GATE_ASKING : GATE_OPEN;
     core->gate_deadline_ms = core->now.mono_ms + FRONTIER_WAIT_MS;
+    core->doubt_ms = core->now.mono_ms + DOUBT_WAIT_MS;
     core->ask_next_ms = core->now.mono_ms;
 }
 
-/* Who must answer: the members that we counted on when we stopped. A node on its first start has
- * none and needs one answer from anybody (its disk may be new under an old identity). A node that
- * ran before but knows nobody cannot know whom to ask. */
+/* Who must answer: whoever we counted on when we stopped, and whoever is up according to a peer
+ * that we are in step with (a member may be newer than a restored disk). A node on its first start
+ * needs one answer from anybody: its disk may be new under an old identity. */
+static bool must_tell(const struct member *member)
+{
+    return !member->told && (member->loaded || member_is_up(member));
+}
+
+/* Members that were dead already may know more than the others do; they are given a moment. */
+static bool is_doubtful(const struct gossip *core)
+{
+    for (size_t i = 1; i < core->member_count; i++) {
+        if (core->members[i]->loaded_dead && !core->members[i]->told) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool all_told(const struct gossip *core)
 {
-    bool any_loaded = false;
     bool any_told = false;
+    bool all = true;
     for (size_t i = 1; i < core->member_count; i++) {
-        const struct member *member = core->members[i];
-        if (member->loaded && !member->told) {
-            return false;
-        }
-        any_loaded = any_loaded || member->loaded;
-        any_told = any_told || member->told;
+        any_told = any_told || core->members[i]->told;
+        all = all && !must_tell(core->members[i]);
     }
-    return any_loaded || (any_told && core->fresh);
+    return core->fresh ? any_told : all && core->in_step;
+}
+
+void generation_consider(struct gossip *core)
+{
+    if (core->gate != GATE_ASKING || !all_told(core)) {
+        return;
+    }
+    if (!is_doubtful(core)) {
+        core->gate = GATE_OPEN;
+    } else if (core->now.mono_ms >= core->doubt_ms) {
+        generation_lost(core, core->self->pub.generation,
+                        "a dead member cannot be asked which writes of this node it knows");
+    } else {
+        core_wake(core, core->doubt_ms);
+    }
 }
 
 void generation_told(struct gossip *core, struct member *from, uint32_t generation, uint64_t seq)
@@ -143,8 +173,8 @@ void generation_told(struct gossip *core, struct member *from, uint32_t generati
     if (seq > core->last_seq) {
         generation_lost(core, generation,
                         "a peer has writes of this node that this node does not know");
-    } else if (core->gate == GATE_ASKING && all_told(core)) {
-        core->gate = GATE_OPEN;
+    } else {
+        generation_consider(core);
     }
 }
 
@@ -153,7 +183,7 @@ static void ask(struct gossip *core)
     size_t asked = 0;
     for (size_t i = 1; i < core->member_count && asked < ASK_AT_ONCE; i++) {
         struct member *member = core->members[i];
-        if (member->loaded && !member->told) {
+        if (must_tell(member)) {
             probe_send(core, member, rng_next(&core->rng));
             asked++;
         }
@@ -175,12 +205,16 @@ void generation_tick(struct gossip *core)
         return;
     }
     if (now >= core->gate_deadline_ms) {
-        if (core->fresh || all_told(core)) {
+        if (core->fresh) {
             core->gate = GATE_OPEN; /* nothing was ever written in this name */
         } else {
             generation_lost(core, core->self->pub.generation,
                             "not every peer could be asked which writes of this node it knows");
         }
+        return;
+    }
+    generation_consider(core);
+    if (core->gate != GATE_ASKING) {
         return;
     }
     if (now >= core->ask_next_ms) {

@@ -1,15 +1,19 @@
 /*
  * When to open a session, and with whom.
  *
- * A difference between frontiers is normal for as long as a rumour travels, so a stream is opened
- * only when it lasts, or at once when the peer says that no rumour will come (`pull`), or while we
- * have not been in step with anybody yet. Among several candidates one is picked at random: the
+ * Frontiers that differ are normal for as long as news travels. A difference is evidence of
+ * something lost only if we have learnt nothing for a while, before and after the peer said what it
+ * has; then a stream is opened. Where news never rests, a session every few seconds makes up for
+ * what is lost. At once: when the peer says that no rumour will come (`pull`), and while we have
+ * not been in step with anybody yet. Among several candidates one is picked at random, so that the
  * sessions of a cluster spread over its members instead of meeting at one.
  */
 #include "gossip/core/core.h"
 
 enum {
     SESSION_GAP_MS = 300,      /* between two sessions that we open */
+    QUIET_MS = 300,            /* without news, before and after a peer's summary */
+    BUSY_MS = 3000,            /* between two sessions while news keeps moving */
     MEMBERS_DIFFER_MS = 10000, /* member tables may differ for so long */
     CUT_WAIT_MS = 500,         /* after a session that did not complete, and up to twice more */
 };
@@ -20,6 +24,15 @@ static void set_since(uint64_t *since_ms, bool differs, uint64_t now)
         *since_ms = 0;
     } else if (*since_ms == 0) {
         *since_ms = MAX(now, (uint64_t)1);
+    }
+}
+
+/* Keep track of when we last learnt something. */
+static void look_at_self(struct gossip *core)
+{
+    if (core->seen_hash != core->kv.frontier_hash) {
+        core->seen_hash = core->kv.frontier_hash;
+        core->quiet_ms = core->now.mono_ms;
     }
 }
 
@@ -39,7 +52,9 @@ void sync_consider(struct gossip *core, struct member *member, const struct goss
     if (!member_is_up(member) || core->leaving) {
         return;
     }
+    look_at_self(core);
     bool differs = summary->frontier_hash != core->kv.frontier_hash;
+    member->differ_at_ms = now;
     set_since(&member->differ_since_ms, differs, now);
     set_since(&member->audit_since_ms, !differs && summary->audit_root != core->kv.audit_root, now);
     set_since(&member->members_differ_since_ms, summary->member_hash != member_table_hash(core),
@@ -52,10 +67,24 @@ void sync_consider(struct gossip *core, struct member *member, const struct goss
     }
     if (member->sync_stream == 0) {
         member->pull = differs && (member->pull || summary->pull);
-        if (differs) {
-            look_at(core, member->pull ? now : member->differ_since_ms + DIFFER_MS);
+        if (member->pull) {
+            look_at(core, now);
+        } else if (differs && now >= core->quiet_ms + QUIET_MS) {
+            look_at(core, now + QUIET_MS);
         }
     }
+}
+
+static bool is_behind(const struct gossip *core, const struct member *member)
+{
+    uint64_t now = core->now.mono_ms;
+    if (member->differ_since_ms == 0 || member->pub.frontier_hash == core->kv.frontier_hash) {
+        return false;
+    }
+    bool evidence =
+        member->differ_at_ms >= core->quiet_ms + QUIET_MS && now >= member->differ_at_ms + QUIET_MS;
+    bool busy = now >= member->differ_since_ms + BUSY_MS && now >= core->busy_ms + BUSY_MS;
+    return evidence || busy;
 }
 
 static enum stream_use wanted_use(const struct gossip *core, const struct member *member)
@@ -64,8 +93,7 @@ static enum stream_use wanted_use(const struct gossip *core, const struct member
     if (!member_is_up(member) || member->sync_stream != 0 || now < member->sync_after_ms) {
         return STREAM_UNKNOWN;
     }
-    if (!core->in_step || member->pull ||
-        (member->differ_since_ms != 0 && now >= member->differ_since_ms + DIFFER_MS) ||
+    if (!core->in_step || member->pull || is_behind(core, member) ||
         (member->members_differ_since_ms != 0 &&
          now >= member->members_differ_since_ms + MEMBERS_DIFFER_MS)) {
         return STREAM_SYNC;
@@ -81,6 +109,7 @@ void sync_tick(struct gossip *core)
         core_wake(core, core->sync_next_ms);
         return;
     }
+    look_at_self(core);
     struct member *chosen = NULL;
     uint64_t candidates = 0;
     for (size_t i = 1; i < core->member_count; i++) {
@@ -96,11 +125,9 @@ void sync_tick(struct gossip *core)
     if (chosen != NULL) {
         enum stream_use use = wanted_use(core, chosen);
         sync_start(core, chosen, use);
+        core->busy_ms = now;
         if (use == STREAM_AUDIT) {
             chosen->audit_since_ms = now; /* not again before it had time to help */
-        }
-        if (candidates > 1) {
-            look_at(core, now + SESSION_GAP_MS);
         }
     }
 }

@@ -32,8 +32,6 @@ enum {
     LEAVE_MS = 3000,
     FRONTIER_WAIT_MS = 3000, /* how long a node that restarts asks what is known of its writes */
     HLC_AHEAD_MAX_MS = 10000,
-    DIFFER_MS =
-        300, /* frontiers may differ so long before a stream is opened: news is on its way */
     AUDIT_MS = 5000,  /* equal frontiers with different rows for so long is a fault */
     ACK_GAP_MS = 100, /* between two acknowledgements to one origin */
 };
@@ -46,10 +44,11 @@ struct member {
     UT_hash_handle hh;
     struct gossip_member pub;
     uint64_t accuser;
-    bool dirty;    /* waits to be persisted */
-    bool told;     /* said what it has of our writes, since we started */
-    bool loaded;   /* known from disk when we started */
-    bool rumoured; /* a fact about it is in the queue of rumours */
+    bool dirty;       /* waits to be persisted */
+    bool told;        /* said what it has of our writes, since we started */
+    bool loaded_dead; /* was dead on disk */
+    bool loaded;      /* known from disk when we started */
+    bool rumoured;    /* a fact about it is in the queue of rumours */
     uint32_t rumour_sends;
     uint64_t rumour_no; /* order among facts: larger is newer */
 
@@ -70,7 +69,8 @@ struct member {
     uint64_t probe_sent_ms;
 
     /* sync */
-    uint64_t differ_since_ms;         /* frontiers differ; 0: no */
+    uint64_t differ_since_ms;         /* frontiers differ all the time since; 0: no */
+    uint64_t differ_at_ms;            /* when it last said so */
     uint64_t members_differ_since_ms; /* 0: no */
     uint64_t audit_since_ms;          /* equal frontiers, different rows; 0: no */
     uint64_t sync_after_ms;           /* no new session before */
@@ -185,7 +185,7 @@ struct stream {
     bool end_sent;
     bool end_got;
     bool done_got;
-    bool gained;               /* it taught us something */
+    bool bulk;                 /* it taught us what no datagram carries */
     uint32_t credit;           /* chunks we may send */
     uint32_t owed;             /* chunks we may grant again */
     struct sync_range *ranges; /* owned */
@@ -307,6 +307,9 @@ struct gossip {
     bool in_step;
     uint64_t sync_next_ms;
     uint64_t sync_last_ms;
+    uint64_t seen_hash; /* our frontier hash when last looked at */
+    uint64_t quiet_ms;  /* when it last changed */
+    uint64_t busy_ms;   /* last session opened although news was still moving */
     struct stream *streams;
     uint64_t last_stream;
     size_t streams_in; /* inbound, any use */
@@ -321,6 +324,7 @@ struct gossip {
     struct pending_key *pending_keys;
     enum write_gate gate;
     uint64_t gate_deadline_ms;
+    uint64_t doubt_ms;
     uint64_t ask_next_ms;
     bool fresh; /* the first start: nothing came from disk */
     uint32_t wanted_generation;

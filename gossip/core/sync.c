@@ -282,6 +282,13 @@ static void on_open(struct gossip *core, struct stream *stream, const struct gos
 
 /* ---- receiving ---- */
 
+/* Others will not hear of it by rumour either. */
+static bool is_bulk(const struct gossip_part *chunk, const struct row *row)
+{
+    return chunk->row_count > 16 || (row->flags & ROW_SECRET) != 0 ||
+           msg_row_size(row) > DATAGRAM_ROOM / 2;
+}
+
 static void on_rows(struct gossip *core, struct stream *stream, const struct gossip_part *part)
 {
     for (size_t i = 0; i < part->row_count; i++) {
@@ -292,7 +299,7 @@ static void on_rows(struct gossip *core, struct stream *stream, const struct gos
             stream_end(core, stream, true); /* the table is full: no mark may follow */
             return;
         }
-        stream->gained = stream->gained || changed;
+        stream->bulk = stream->bulk || (changed && is_bulk(part, part->rows[i]));
         if (changed && stream->use == STREAM_AUDIT &&
             kv_frontier(&core->kv, dot->origin) >= dot->seq) {
             stream->repairs++;
@@ -315,13 +322,14 @@ static void session_complete(struct gossip *core, struct stream *stream)
                    "%u entries that should have been equal were not and were repaired with %s",
                    stream->repairs, member->pub.name);
     }
-    if (stream->gained) {
+    if (stream->bulk) {
         core->pull_due = true;
         core_wake(core, core->gossip_next_ms);
     }
     if (!core->in_step && stream->use == STREAM_SYNC) {
         core->in_step = true;
         core_event(core, GOSSIP_EVENT_IN_STEP, member, "in step with %s", member->pub.name);
+        generation_consider(core);
     }
     if (!stream->inbound) {
         stream_end(core, stream, true);
@@ -349,9 +357,7 @@ void sync_part(struct gossip *core, struct stream *stream, const struct gossip_p
     if (part->kind == PART_ROWS) {
         on_rows(core, stream, part);
     } else if (part->kind == PART_MARK && stream->use == STREAM_SYNC) {
-        bool before = kv_frontier(&core->kv, part->origin) < part->last_seq;
         apply_advance(core, part->origin, part->last_seq);
-        stream->gained = stream->gained || before;
     } else if (part->kind == PART_CREDIT) {
         stream->credit = MIN(stream->credit + MIN(part->credit, (uint32_t)64), (uint32_t)64);
         sync_pump(core, stream);
