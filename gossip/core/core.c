@@ -270,7 +270,11 @@ void core_summary(struct gossip *core, struct member *member, const struct gossi
     member->pub.revision = summary->revision;
     member->pub.frontier_hash = summary->frontier_hash;
     if (summary->acked_generation != 0) {
-        generation_told(core, member, summary->acked_generation, summary->acked_seq);
+        member->pub.acked_seq = summary->acked_generation == core->self->pub.generation
+                                    ? summary->acked_seq
+                                    : member->pub.acked_seq;
+        generation_told(core, member, summary->acked_generation,
+                        MAX(summary->acked_seq, summary->known_seq));
     }
     member_check_name(core, member);
     sync_consider(core, member, summary);

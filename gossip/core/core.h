@@ -195,7 +195,7 @@ void generation_start(struct gossip *core);
 void generation_tick(struct gossip *core);
 /* Open the gate if nobody is left to ask. */
 void generation_consider(struct gossip *core);
-/* A peer says how many writes of ours (in that generation) it knows of. */
+/* A peer says up to which number it knows writes of ours (in that generation). */
 void generation_told(struct gossip *core, struct member *from, uint32_t generation, uint64_t seq);
 /* Proof that writes of ours exist which we do not know. */
 void generation_lost(struct gossip *core, uint32_t generation, const char *why);

@@ -92,6 +92,9 @@ bool generation_persisted(struct gossip *core, uint64_t token, int rc)
     core->last_seq = kv_frontier(&core->kv, core_origin(core));
     core->gate = GATE_OPEN;
     core->member_hash_stale = true;
+    for (size_t i = 1; i < core->member_count; i++) {
+        core->members[i]->pub.acked_seq = 0; /* spoke of the old generation */
+    }
     core_count(core, COUNT_generations_begun);
     rumour_fact(core, core->self);
     core_event(core, GOSSIP_EVENT_GENERATION, core->self, "generation %u begun: %s",
@@ -168,7 +171,6 @@ void generation_told(struct gossip *core, struct member *from, uint32_t generati
     if (generation < own.generation) {
         return; /* it has yet to hear of this generation */
     }
-    from->pub.acked_seq = seq;
     from->told = true;
     if (seq > core->last_seq) {
         generation_lost(core, generation,

@@ -21,7 +21,7 @@ enum {
     DOT = TAG + 1 + DOT_BODY,
     ORIGIN = TAG + 1 + FIX64 + VAR32,
     ADDRESS = TAG + 1 + (TAG + 1 + 16) + VAR32,
-    SUMMARY = NESTED + 3 * FIX64 + 4 * VAR64 + 2 * VAR32 + 2 * BOOL,
+    SUMMARY = NESTED + 3 * FIX64 + 5 * VAR64 + 2 * VAR32 + 2 * BOOL,
 };
 
 size_t msg_fact_size(const struct gossip_fact *fact)

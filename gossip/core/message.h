@@ -44,6 +44,7 @@ struct gossip_summary {
     uint64_t revision;  /* sum of the frontier */
     uint64_t wall_ms;
     uint64_t acked_seq;        /* the sender's frontier for the receiver's origin */
+    uint64_t known_seq;        /* largest one seen of it at all, gaps or not; 0: acked_seq */
     uint32_t acked_generation; /* of that origin; 0: the receiver is not known */
     uint8_t health;            /* Lifeguard's local health, 0 (good) to 8 */
     bool ready;

@@ -38,8 +38,11 @@ void summary_make(struct gossip *core, const struct member *to, struct gossip_su
     };
     if (to != NULL) {
         struct origin origin = {to->pub.id, to->pub.generation};
+        const struct kv_origin *held = kv_find_origin(&core->kv, origin);
+        uint64_t largest = held != NULL ? seqmap_max(&held->writes) : 0;
         ret_summary->acked_generation = origin.generation;
-        ret_summary->acked_seq = kv_frontier(&core->kv, origin);
+        ret_summary->acked_seq = held != NULL ? held->frontier : 0;
+        ret_summary->known_seq = largest > ret_summary->acked_seq ? largest : 0;
     }
 }
 

@@ -194,6 +194,7 @@ static Skein__Gossip__Summary *put_summary(struct codec_scratch *scratch,
     SET_NONZERO(revision, summary->revision);
     SET(wall_ms, summary->wall_ms);
     SET_NONZERO(acked_seq, summary->acked_seq);
+    SET_NONZERO(known_seq, summary->known_seq);
     SET_NONZERO(acked_generation, summary->acked_generation);
     SET_NONZERO(health, summary->health);
     SET_NONZERO(ready, summary->ready);
@@ -646,6 +647,7 @@ int codec_decode(const uint8_t *bytes, size_t len, struct codec_scratch *scratch
             .revision = from->revision,
             .wall_ms = from->wall_ms,
             .acked_seq = from->acked_seq,
+            .known_seq = from->known_seq,
             .acked_generation = from->acked_generation,
             .health = (uint8_t)MIN(from->health, 8U),
             .ready = from->ready != 0,
