@@ -155,19 +155,16 @@ void acceptor_resume(struct acceptor *acceptor)
     }
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    struct acceptor *acceptor = handle->data;
-    (void)close(acceptor->fd); /* a listening socket has nothing to tell */
-    acceptor->fd = -1;
-}
-
 void acceptor_abandon(struct acceptor *acceptor)
 {
-    if (!acceptor->closed) {
-        acceptor->closed = true;
-        uv_close((uv_handle_t *)&acceptor->poll, on_closed);
+    if (acceptor->closed) {
+        return;
     }
+    acceptor->closed = true;
+    uv_close((uv_handle_t *)&acceptor->poll, NULL); /* embedded in what outlives the loop */
+    /* At once: what is queued from here on would be reset by the close. */
+    (void)close(acceptor->fd); /* a listening socket has nothing to tell */
+    acceptor->fd = -1;
 }
 
 void acceptor_close(struct acceptor *acceptor)

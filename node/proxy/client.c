@@ -460,7 +460,11 @@ void client_accept(struct worker *worker, int fd, const struct addr *peer, uint1
     client->client_ms = defaults->timeouts.client_ms;
     worker_deadline(worker, &client->timer, defaults->timeouts.client_header_ms);
     sock_read_now(&client->sock);
-    sock_start(&client->sock);
+    if (client->state == CLIENT_BUSY && client->request_done) {
+        sock_start_late(&client->sock); /* nothing is expected before the response */
+    } else {
+        sock_start(&client->sock);
+    }
 }
 
 void client_drain_all(struct worker *worker)

@@ -23,6 +23,9 @@ static void close_soon(struct client *client, bool linger)
     client->closing_soon = true;
     client->linger = linger;
     client_touch(client);
+    if (linger && client->sock.late) {
+        sock_start(&client->sock);
+    }
     if (client->held || client->stuffed) {
         client->held = client->stuffed = false;
         client_update_reading(client);
@@ -61,6 +64,9 @@ static void response_done(struct client *client)
         return;
     }
     client->state = CLIENT_IDLE;
+    if (client->sock.late) {
+        sock_start(&client->sock);
+    }
     client->held = false;
     client->stuffed = false;
     client_update_reading(client);
@@ -128,6 +134,7 @@ static void side_head(struct client_side *side, const struct h1_head *head, cons
     write_head(client, head, bytes, &how);
     client_touch(client);
     if (client->state == CLIENT_TUNNEL) {
+        sock_start(&client->sock);
         client_resume_soon(client); /* what was sent ahead */
     }
 }

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum {
     IOV_MAX_USED = 8,
@@ -25,8 +26,8 @@ void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *
     sock->failed = 0;
     sock->writing_len = 0;
     sock->stall_mark = 0;
-    sock->adopted = sock->paused = sock->eof = sock->dirty = sock->connecting = sock->writing =
-        false;
+    sock->adopted = sock->paused = sock->eof = sock->late = sock->dirty = sock->connecting =
+        sock->writing = false;
     sock->full = sock->want_drain = sock->finished = sock->write_dead = sock->closing = false;
 }
 
@@ -97,8 +98,32 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     worker_settle(worker);
 }
 
+static void sock_not_late(struct sock *sock)
+{
+    if (sock->late) {
+        sock->late = false;
+        DL_DELETE2(sock->worker->late, sock, late_prev, late_next);
+    }
+}
+
+void sock_start_late(struct sock *sock)
+{
+    if (!sock->late && !sock->adopted && !sock->closing) {
+        sock->late = true;
+        DL_APPEND2(sock->worker->late, sock, late_prev, late_next);
+    }
+}
+
+void sock_start_waiting(struct worker *worker)
+{
+    while (worker->late != NULL) {
+        sock_start(worker->late);
+    }
+}
+
 void sock_start(struct sock *sock)
 {
+    sock_not_late(sock);
     if (sock->closing) {
         return;
     }
@@ -377,6 +402,7 @@ void sock_close(struct sock *sock)
         return;
     }
     sock->closing = true;
+    sock_not_late(sock);
     if (sock->adopted) {
         uv_close((uv_handle_t *)&sock->tcp, on_uv_closed);
         return;

@@ -7,9 +7,9 @@
  * socket has room; on_full says that much waits, on_drain that nothing does any more.
  * Errors come only through on_error, from the loop or from worker_settle.
  *
- * A socket is adopted by libuv late: an accepted one is first read and answered directly.
- * Lifetime: embedded in its owner; sock_close is idempotent, on_closed is the last callback and the
- * memory stays valid until then. Thread: the worker's.
+ * A socket is adopted by libuv late: an accepted one is first read and answered directly, and
+ * watched when it stays. Lifetime: embedded in its owner; sock_close is idempotent, on_closed is
+ * the last callback and the memory stays valid until then. Thread: the worker's.
  */
 #ifndef SKEIN_NODE_PROXY_SOCK_H
 #define SKEIN_NODE_PROXY_SOCK_H
@@ -49,7 +49,9 @@ struct sock {
     const struct sock_ops *ops;
     struct worker *worker;
     struct sock *next_dirty;
-    struct task gone;    /* for one that libuv never saw */
+    struct task gone;       /* for one that libuv never saw */
+    struct sock *late_prev; /* utlist: the worker's, started late */
+    struct sock *late_next;
     struct chunkq out;   /* staged or waiting */
     uint64_t sent;       /* bytes that the kernel took, ever */
     size_t writing_len;  /* of out, in the hands of libuv */
@@ -60,6 +62,7 @@ struct sock {
     bool paused : 1;
     bool eof : 1; /* nothing more is read */
     bool dirty : 1;
+    bool late : 1; /* to be started by the next tick */
     bool connecting : 1;
     bool writing : 1;
     bool full : 1;
@@ -81,6 +84,11 @@ void sock_read_now(struct sock *sock);
 
 /* Let the loop watch the socket for reading. */
 void sock_start(struct sock *sock);
+
+/* The same, but not before the next tick: a connection that is answered and closed by then is never
+ * registered at all, which saves it three system calls. sock_start makes it now. */
+void sock_start_late(struct sock *sock);
+void sock_start_waiting(struct worker *worker);
 
 /* Stop and go on reading: only for back-pressure, it costs system calls. */
 void sock_pause(struct sock *sock);

@@ -62,6 +62,7 @@ static void on_deadline(void *ctx, struct wheel_entry *entry)
 static void on_tick(uv_timer_t *timer)
 {
     struct worker *worker = timer->data;
+    sock_start_waiting(worker);
     wheel_advance(&worker->wheel, worker_now(worker), on_deadline, worker);
     bool paused = false;
     for (size_t i = 0; i < worker->acceptor_count; i++) {

@@ -65,6 +65,7 @@ struct worker {
     struct client *clients;     /* utlist: all that are open */
     struct upstream *upstreams; /* utlist: all that are open */
     uint64_t client_count;
+    struct sock *late;  /* utlist: to be watched from the next tick on */
     struct sock *dirty; /* to be sent at the end of this event */
     struct task *tasks; /* to be run at the end of this event, in order */
     struct task **tasks_end;
