@@ -24,7 +24,7 @@ static struct script {
     } answers[REQUESTS_MAX];
     int count;
     char requests[REQUESTS_MAX][TEXT_MAX];
-    int asked;
+    _Atomic int asked;
 } script;
 
 static int listener = -1;
@@ -69,8 +69,8 @@ static void *serve(void *arg)
         if (fd < 0) {
             break;
         }
+        script.asked++; /* before the answer: whoever has one finds it counted */
         answer_one(fd, i);
-        script.asked++;
         close(fd);
     }
     return NULL;
