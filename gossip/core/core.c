@@ -190,9 +190,10 @@ void gossip_start(struct gossip *core, const struct addr *join, size_t join_coun
         hlc_observe(core, entry->row->hlc, &entry->row->dot.origin);
     }
     core->started = true;
-    core->join_count = MIN(join_count, (size_t)JOIN_MAX);
-    for (size_t i = 0; i < core->join_count; i++) {
-        core->join[i] = join[i];
+    for (size_t i = 0; i < join_count && core->join_count < JOIN_MAX; i++) {
+        if (addr_compare(&join[i], &core->self->pub.addr) != 0) {
+            core->join[core->join_count++] = join[i];
+        }
     }
     core->incarnation_limit = core->self->pub.incarnation + INCARNATION_STEP;
     core->limit_dirty = true;

@@ -36,10 +36,8 @@ void join_tick(struct gossip *core)
     core->join_nonce = rng_next(&core->rng) | 1;
     core->join_sent_ms = core->now.mono_ms;
     for (size_t i = 0; i < core->join_count; i++) {
-        if (addr_compare(&core->join[i], &core->self->pub.addr) != 0) {
-            struct gossip_part part = {.kind = PART_JOIN, .nonce = core->join_nonce};
-            send_part(core, NULL, &core->join[i], &part);
-        }
+        struct gossip_part part = {.kind = PART_JOIN, .nonce = core->join_nonce};
+        send_part(core, NULL, &core->join[i], &part);
     }
     core->join_wait_ms = core->join_wait_ms == 0
                              ? JOIN_FIRST_MS

@@ -16,14 +16,16 @@ enum mutant mutant_active = MUTANT_NONE;
 static const char usage[] =
     "usage: skein_sim [--seeds N] [--first-seed S] [--nodes N] [--loss P] [--faults RATE]\n"
     "                 [--keys N] [--writes PER_SECOND] [--steps MILLISECONDS] [--settle MS]\n"
-    "                 [--twice] [--verbose] [--mutant 1..4]\n"
+    "                 [--twice] [--verbose] [--mutant 1..4 [--expect-failure]]\n"
     "  --steps   how long faults and writes go on, in virtual milliseconds\n"
-    "  --twice   run every seed twice and compare the traces\n";
+    "  --twice   run every seed twice and compare the traces\n"
+    "  --expect-failure  succeed at the first seed that fails: the mutant is caught\n";
 
 struct run {
     struct sim_options options;
     uint64_t seeds;
     bool twice;
+    bool expect_failure;
     unsigned mutant;
 };
 
@@ -76,6 +78,8 @@ static bool parse(struct run *run, int argc, char **argv)
             run->options.verbose = true;
         } else if (strcmp(argv[i], "--twice") == 0) {
             run->twice = true;
+        } else if (strcmp(argv[i], "--expect-failure") == 0) {
+            run->expect_failure = true;
         } else if (i + 1 < argc && parse_option(run, argv[i], argv[i + 1])) {
             i++;
         } else {
@@ -153,6 +157,9 @@ int main(int argc, char **argv)
         options.seed += i;
         struct sim_result result;
         failed += run_seed(&run, &options, &result) ? 0 : 1;
+        if (run.expect_failure && failed != 0) {
+            return 0;
+        }
         slowest_ms = MAX(slowest_ms, result.settled_ms);
         sum.settled_ms += result.settled_ms;
         sum.datagrams += result.datagrams;
@@ -177,5 +184,5 @@ int main(int argc, char **argv)
                  " false deaths in calm, trace %" PRIx64 "\n",
                  sum.acknowledged, sum.refused, sum.crashes, sum.datagrams, sum.syncs, sum.cuts,
                  sum.repairs, sum.generations, sum.false_deaths, sum.trace);
-    return failed == 0 ? 0 : 1;
+    return (failed == 0) != run.expect_failure ? 0 : 1;
 }
