@@ -269,7 +269,7 @@ def test_cut_responses_are_seen_to_be_cut(driver_of, origin_of):
         else:
             with pytest.raises(ConnectionResetError):
                 wire.rest()
-    assert driver.metrics()["skein_responses_cut_total"] == 6
+    until(lambda: driver.metrics()["skein_responses_cut_total"] == 6, "they are counted")
 
 
 # ---- time ----
@@ -393,7 +393,7 @@ def test_client_abort_cancels_the_upstream(driver_of, origin_of, end):
     assert asked.wait(10 * SLOW)
     getattr(wire, end)()
     until(lambda: origin.open == 0 and driver.connections() == 0, "both sides are closed")
-    assert driver.metrics()["skein_client_aborts_total"] == 1
+    until(lambda: driver.metrics()["skein_client_aborts_total"] == 1, "it is counted")
 
 
 def test_slow_reader_bounds_memory(driver_of, origin_of):
@@ -431,7 +431,7 @@ def test_slow_reader_bounds_memory(driver_of, origin_of):
         assert chunk
         got += len(chunk)
     assert driver.memory_kib() - before < 4096
-    assert driver.metrics()['skein_responses_total{code="2xx"}'] == 1
+    until(lambda: driver.metrics()['skein_responses_total{code="2xx"}'] == 1, "it is counted")
 
 
 def test_slow_origin_bounds_memory(driver_of, origin_of):

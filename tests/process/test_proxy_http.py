@@ -547,6 +547,7 @@ def test_access_log_and_metrics(world, tmp_path):
     assert one["endpoint"] == origin.address and one["client"] == "127.0.0.1"
     assert one["bytesOut"] == 2
     assert lines[-1]["reason"] == "no_route"
+    until(lambda: driver.metrics()["skein_request_duration_seconds_count"] == 22, "counted")
     series = driver.metrics()
     assert series['skein_route_responses_total{route="test/route",code="2xx"}'] >= 20
     assert series['skein_backend_responses_total{backend="b",code="2xx"}'] >= 20
