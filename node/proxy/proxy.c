@@ -15,16 +15,15 @@
 enum {
     FILES_RESERVED = 256, /* for everything but traffic */
     FILES_WANTED = 1 << 20,
-    CLIENTS_MIN = 16,
+    FILES_MIN = 40,
 };
 
-/* Every client may need a connection to an endpoint; pools hold some more. Raises the limit to what
- * the system allows. */
-static uint64_t clients_of_files(void)
+/* Descriptors for traffic. Raises the limit to what the system allows. */
+static uint64_t files_for_traffic(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return CLIENTS_MIN;
+        return FILES_MIN;
     }
     if (limit.rlim_cur < limit.rlim_max) {
         struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
@@ -36,7 +35,7 @@ static uint64_t clients_of_files(void)
         }
     }
     uint64_t files = MIN((uint64_t)limit.rlim_cur, (uint64_t)FILES_WANTED);
-    return files > FILES_RESERVED + 4 * CLIENTS_MIN ? (files - FILES_RESERVED) / 2 : CLIENTS_MIN;
+    return files > FILES_RESERVED + FILES_MIN ? files - FILES_RESERVED : FILES_MIN;
 }
 
 static size_t worker_count_of(const struct proxy_config *config)
@@ -97,13 +96,15 @@ static int listen_all(struct proxy *proxy, const struct proxy_config *config, si
     return RC_OK;
 }
 
-static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, const int *fds)
+static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, uint64_t idle_max,
+                        const int *fds)
 {
     struct worker *worker = mem_lines(sizeof(*worker));
     worker->proxy = proxy;
     worker->catalog = &proxy->catalog;
     worker->idx = idx;
     worker->clients_max = clients_max;
+    worker->idle_max = idle_max;
     worker->node_name = proxy->node_name;
     worker->access = access_log_ring(proxy->access_log, idx);
     worker->acceptor_count = proxy->listen_count;
@@ -161,7 +162,9 @@ static int start_threads(struct proxy *proxy, struct err_info *err)
 int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_info *err)
 {
     size_t workers = worker_count_of(config);
-    uint64_t clients_max = clients_of_files();
+    /* Each client may need a connection to an endpoint, and half as many may be pooled. */
+    uint64_t files = files_for_traffic();
+    uint64_t clients_max = files * 2 / 5;
     if (config->connections_max != 0) {
         clients_max = MIN(clients_max, config->connections_max);
     }
@@ -189,7 +192,7 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     }
     (void)signal(SIGPIPE, SIG_IGN); /* libuv writes without MSG_NOSIGNAL; errors tell */
     for (size_t i = 0; i < workers; i++) {
-        worker_make(proxy, i, MAX(clients_max / workers, (uint64_t)1), fds);
+        worker_make(proxy, i, MAX(clients_max / workers, (uint64_t)1), files / 5 / workers, fds);
     }
     rc = start_threads(proxy, err);
 out:

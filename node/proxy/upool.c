@@ -17,6 +17,7 @@ static void unlink_idle(struct upstream *up)
     struct endpoint_slot *slot = slot_of(up);
     DL_DELETE2(slot->idle, up, idle_prev, idle_next);
     slot->idle_count--;
+    up->sock.worker->idle_count--;
 }
 
 struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bool repeatable)
@@ -44,11 +45,18 @@ void upool_put(struct upstream *up)
 {
     struct worker *worker = up->sock.worker;
     struct endpoint_slot *slot = slot_of(up);
-    if (slot->idle_count >= MAX(worker_defaults(worker)->idle_per_endpoint_max, 1U)) {
+    uint32_t slot_max = worker_defaults(worker)->idle_per_endpoint_max;
+    if (slot_max == 0 || (worker->idle_count >= worker->idle_max && slot->idle == NULL)) {
+        up->state = UPSTREAM_BUSY; /* it was never pooled */
+        upstream_close(up);
+        return;
+    }
+    if (worker->idle_count >= worker->idle_max || slot->idle_count >= slot_max) {
         upstream_close(slot->idle->idle_prev); /* the tail */
     }
     DL_PREPEND2(slot->idle, up, idle_prev, idle_next);
     slot->idle_count++;
+    worker->idle_count++;
     up->idle_since_ms = worker_now(worker);
     worker_deadline(worker, &up->timer, up->idle_ms != 0 ? up->idle_ms : slot->idle_ms);
 }

@@ -15,7 +15,8 @@
  * moment ago; what was idle for longer, or may not be repeated, is probed first. */
 struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bool repeatable);
 
-/* up->state is UPSTREAM_IDLE. The oldest one goes when there are too many. */
+/* up->state is UPSTREAM_IDLE. The oldest one of the endpoint goes when there are too many; it is
+ * closed itself when there is no room for any. */
 void upool_put(struct upstream *up);
 /* It leaves the idle state by closing. */
 void upool_remove(struct upstream *up);

@@ -11,6 +11,8 @@
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/upstream.h"
 
+#include <sched.h>
+
 enum {
     CLIENTS_KEPT = 1024, /* free objects kept for reuse */
     UPSTREAMS_KEPT = 512,
@@ -191,9 +193,13 @@ void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct en
     if (endpoint != NULL) {
         endpoint_ref(endpoint);
     }
-    if (mailbox_post_mt(&worker->box, &message->mail) != RC_OK) {
-        endpoint_unref(endpoint);
-        mem_free(message);
+    while (mailbox_post_mt(&worker->box, &message->mail) != RC_OK) {
+        if (kind == WORKER_MAIL_ENDPOINT_GONE) {
+            endpoint_unref(endpoint);
+            mem_free(message);
+            return;
+        }
+        (void)sched_yield(); /* the worker empties its box, however busy it is */
     }
 }
 

@@ -39,6 +39,7 @@ struct worker {
     struct catalog *catalog;
     size_t idx;
     uint64_t clients_max;
+    uint64_t idle_max; /* pooled upstream connections, of all endpoints */
     const char *node_name;
     struct access_ring *access; /* NULL: no access log */
 
@@ -65,6 +66,7 @@ struct worker {
     struct client *clients;     /* utlist: all that are open */
     struct upstream *upstreams; /* utlist: all that are open */
     uint64_t client_count;
+    uint64_t idle_count;
     struct sock *late;  /* utlist: to be watched from the next tick on */
     struct sock *dirty; /* to be sent at the end of this event */
     struct task *tasks; /* to be run at the end of this event, in order */
@@ -103,7 +105,8 @@ void worker_init(struct worker *worker);
 MUST_CHECK int worker_start(struct worker *worker);
 
 /* Any thread; the message is taken. When the mailbox is full the message is dropped: for a gone
- * endpoint that means its idle connections end by their time limit. DRAIN and STOP always fit. */
+ * endpoint that means its idle connections end by their time limit. DRAIN and STOP wait for room.
+ */
 void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct endpoint *endpoint);
 
 /* Wait for the thread after WORKER_MAIL_STOP. */

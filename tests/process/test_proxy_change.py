@@ -306,3 +306,121 @@ def test_stop_in_the_middle_of_everything(origin_of):
         wires.append(wire)
     until(lambda: origin.accepted == 30, "all are under way")
     driver.close()
+
+
+def _wild_origin(rng, wire):
+    """Answers somehow: well, in pieces, cut, late, with rubbish, or not at all."""
+    while True:
+        kind = rng.randrange(12)
+        if kind == 0:
+            wire.sock.recv(10)
+            return
+        head, fields, _ = wire.head()
+        if kind == 1:
+            wire.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nearly")
+            return
+        body = wire.body(fields)
+        if kind == 2:
+            wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"c" * rng.randrange(99999))
+            return
+        if kind == 3:
+            wire.send(rng.randbytes(50))
+            return
+        if kind == 4:
+            wire.reset()
+            return
+        if kind == 5 and "upgrade" in fields:
+            wire.send("HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+            wire.send(wire.sock.recv(100))
+            if rng.randrange(2):
+                wire.rest()
+            return
+        if kind == 6:
+            wire.send("HTTP/1.1 103 Early\r\n\r\n" * rng.randrange(1, 5))
+        if kind == 7:
+            wire.send(OK * 2)
+            continue
+        if kind < 10:
+            wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(rng.randrange(20)):
+                part = b"p" * rng.randrange(1, 30000)
+                wire.send(b"%x\r\n" % len(part))
+                wire.send(part + b"\r\n")
+            wire.send("0\r\nX-T: 1\r\n\r\n")
+        else:
+            answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            wire.send(answer if "HEAD" not in head else answer[: len(answer) - len(body)])
+
+
+def _wild_client(rng, port):
+    """Asks somehow: pipelined, in pieces, too much, reading or not, ending in some way."""
+    wire = dial(port, timeout=2)
+    try:
+        for _ in range(rng.randrange(1, 5)):
+            for _ in range(rng.randrange(1, 4)):
+                kind = rng.randrange(7)
+                if kind == 0:
+                    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+                elif kind == 1:
+                    size = rng.randrange(200000)
+                    wire.send(f"PUT / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {size}\r\n\r\n")
+                    wire.send(b"b" * (size if rng.randrange(4) else size // 2))
+                elif kind == 2:
+                    wire.send("POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    for _ in range(rng.randrange(30)):
+                        wire.send(b"400\r\n" + b"d" * 1024 + b"\r\n")
+                    if rng.randrange(4):
+                        wire.send("0\r\n\r\n")
+                elif kind == 3:
+                    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nhi")
+                elif kind == 4:
+                    wire.send("GET /no HTTP/1.1\r\nHost: none.test\r\n\r\n")
+                elif kind == 5:
+                    wire.send("GET / HTTP/1.0\r\nHost: a.test\r\n\r\n")
+                else:
+                    wire.send(rng.randbytes(20) if rng.randrange(3) == 0 else "HEAD / HTTP/1.1\r\n")
+            if rng.randrange(3):
+                wire.fill()
+    except (OSError, EOFError):
+        pass
+    wire.reset() if rng.randrange(2) else wire.close()
+
+
+def test_chaos(origin_of):
+    """Everything at once, from a seed: nothing crashes, leaks or stays."""
+    origins = [
+        origin_of(lambda wire, number, i=i: _wild_origin(random.Random(i * 1000 + number), wire))
+        for i in range(3)
+    ]
+    driver = Driver(server_ms=500, client_ms=500, tunnel_ms=500, client_header_ms=500, connect_ms=300)
+    driver.serve(*origins)
+    deadline = time.monotonic() + 5 * SLOW
+
+    def run(seed):
+        rng = random.Random(seed)
+        while time.monotonic() < deadline:
+            _wild_client(rng, driver.port)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    rng = random.Random(99)
+    while time.monotonic() < deadline:
+        some = rng.sample(origins, rng.randrange(0, 4))
+        driver.backend("b", *some, "127.0.0.1:1", balance=rng.choice(["rr", "least", "random"]))
+        driver.rule("/", "b")
+        driver.host("a.test")
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    until(lambda: driver.connections() == 0, "all clients are gone", timeout=20)
+    driver.backend("b")
+    until(
+        lambda: driver.metrics()["skein_upstream_connections"] == 0,
+        "all connections to endpoints are gone",
+        timeout=20,
+    )
+    assert driver.metrics()["skein_requests_total"] > 100
+    driver.close()
+    for origin in origins:
+        origin.faults.clear()  # they are made to misbehave
