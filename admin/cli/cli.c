@@ -31,6 +31,8 @@ const struct command commands[] = {
     {"export", "", "every object, as a manifest that apply takes back",
      OPTION_OUTPUT | OPTION_NAMESPACE | OPTION_OUT, 0, 0, cmd_export},
     {"cluster", "", "members, their state and how far they are", OPTION_OUTPUT, 0, 0, cmd_cluster},
+    {"forget", "MEMBER...", "drop members that are dead or left, by name or id", OPTION_OUTPUT, 1,
+     ARGS_WORDS_MAX, cmd_forget},
     {"watch", "[KIND]", "changes as they happen, until interrupted",
      OPTION_OUTPUT | OPTION_NAMESPACE | OPTION_SINCE, 0, 1, cmd_watch},
     {"keygen", "", "a new key for cluster.keyFile", OPTION_OUT, 0, 0, cmd_keygen},

@@ -96,6 +96,7 @@ int cmd_diff(struct cli *cli);
 int cmd_delete(struct cli *cli); /* cmd_delete.c */
 int cmd_export(struct cli *cli); /* cmd_cluster.c */
 int cmd_cluster(struct cli *cli);
+int cmd_forget(struct cli *cli);
 int cmd_watch(struct cli *cli);
 int cmd_keygen(struct cli *cli); /* cmd_local.c */
 int cmd_version(struct cli *cli);

@@ -1,5 +1,6 @@
 /*
- * cluster, export and watch: what a node says of all nodes, of all objects, and as it happens.
+ * cluster, forget, export and watch: what a node says of all nodes, of all objects, and as it
+ * happens.
  */
 #include "admin/cli/cli.h"
 
@@ -111,6 +112,35 @@ int cmd_cluster(struct cli *cli)
     }
     json_decref(answer);
     return code;
+}
+
+static int forget_one(struct cli *cli, const char *member)
+{
+    struct buf path;
+    buf_init(&path, PATH_BYTES_MAX);
+    (void)buf_puts(&path, "/v1/cluster/members/");
+    for (const char *at = member; *at != '\0'; at++) {
+        (void)buf_printf(&path, strchr("/%?# ", *at) != NULL ? "%%%02X" : "%c", *at);
+    }
+    json_t *answer;
+    struct request request = {.method = "DELETE", .path = path.data};
+    int code = cli_call(cli, &request, &answer, NULL);
+    if (answer != NULL) {
+        fprintf(cli->out, "%s is forgotten\n", member);
+    }
+    json_decref(answer);
+    buf_deinit(&path);
+    return code;
+}
+
+int cmd_forget(struct cli *cli)
+{
+    int worst = CLI_OK;
+    for (size_t i = 1; i < cli->args.word_count && worst < CLI_USAGE; i++) {
+        int code = forget_one(cli, cli->args.words[i]);
+        worst = MAX(worst, code);
+    }
+    return worst;
 }
 
 /* ---- streams ---- */

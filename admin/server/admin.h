@@ -77,6 +77,13 @@ struct admin_ops {
     /* Self first. Fills at most cap, returns how many there are. */
     size_t (*members)(void *ctx, struct admin_member *ret_members, size_t cap);
 
+    /*
+     * Remove a member that is dead or left from the memory of all nodes. member is its name, or its
+     * id when the name fits several. RC_NOT_FOUND; RC_BUSY: it is alive or suspect; RC_INVALID: the
+     * name fits several. err says which.
+     */
+    int (*forget)(void *ctx, const char *member, struct err_info *err);
+
     /* False: reason (one line) says what is missing. */
     bool (*ready)(void *ctx, char *reason, size_t size);
 

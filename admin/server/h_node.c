@@ -62,6 +62,22 @@ void handle_cluster(struct call *call)
     call_answer_json(call, 200, NULL, json);
 }
 
+void handle_forget(struct call *call)
+{
+    const struct view *view = &call->admin->view;
+    struct err_info err = {0};
+    int rc = view->ops->forget(view->ctx, call->match.id, &err);
+    if (rc != RC_OK) {
+        /* The state of the member is in the way, not the load of the node. */
+        int status = rc == RC_BUSY ? 409 : problem_status(rc);
+        call_answer_problem(call, status, NULL, NULL, err.text);
+        return;
+    }
+    json_t *json = json_object();
+    (void)json_object_set_new(json, "forgotten", problem_string(call->match.id));
+    call_answer_json(call, 200, NULL, json);
+}
+
 void handle_metrics(struct call *call)
 {
     struct buf out;

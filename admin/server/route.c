@@ -22,6 +22,8 @@ const struct route routes[] = {
      "changes as they happen, one JSON object a line; resumes with ?since="},
     {"GET", "/v1/cluster", handle_cluster, "pretty",
      "members, their state, their revision, who lags"},
+    {"DELETE", "/v1/cluster/members/{name}", handle_forget, "pretty",
+     "forget a member that is dead or left, by name or id"},
     {"GET", "/v1/namespaces/{namespace}/{kinds}", handle_list, "selector limit continue pretty",
      "the objects of one namespace"},
     {"GET", "/v1/namespaces/{namespace}/{kinds}/{name}", handle_get, "pretty", "one object"},

@@ -52,6 +52,7 @@ void handle_delete(struct call *call);
 void handle_apply(struct call *call);
 void handle_watch(struct call *call);   /* h_watch.c */
 void handle_cluster(struct call *call); /* h_node.c */
+void handle_forget(struct call *call);
 void handle_metrics(struct call *call);
 void handle_healthz(struct call *call);
 void handle_readyz(struct call *call);

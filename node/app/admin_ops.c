@@ -143,6 +143,51 @@ static size_t op_members(void *ctx, struct admin_member *ret_members, size_t cap
     return count;
 }
 
+static bool is_member(const struct gossip_member *member, const char *text)
+{
+    char id[20];
+    (void)snprintf(id, sizeof(id), "%016" PRIx64, member->id);
+    return strcmp(member->name, text) == 0 || strcmp(id, text) == 0;
+}
+
+/* Of several with one name only those count that can be forgotten: a node that came back without
+ * its disk stands beside its former self. */
+static int op_forget(void *ctx, const char *text, struct err_info *err)
+{
+    struct node *node = ctx;
+    struct gossip *core = gossip_net_core(node->net);
+    uint64_t found = 0;
+    size_t gone = 0;
+    size_t there = 0;
+    for (size_t i = 0; i < gossip_member_count(core); i++) {
+        const struct gossip_member *member = gossip_member_at(core, i);
+        if (!is_member(member, text)) {
+            continue;
+        }
+        if (member->state == MEMBER_DEAD || member->state == MEMBER_LEFT) {
+            found = member->id;
+            gone++;
+        } else {
+            there++;
+        }
+    }
+    if (gone > 1) {
+        return err_set(err, RC_INVALID, "%zu dead members are named %.64s: give an id", gone, text);
+    }
+    if (gone == 0 && there > 0) {
+        return err_set(err, RC_BUSY, "%.64s is not dead; stop it first", text);
+    }
+    if (gone == 0) {
+        return err_set(err, RC_NOT_FOUND, "no member is named %.64s", text);
+    }
+    int rc = gossip_forget(core, found, gossip_net_now());
+    if (rc != RC_OK) {
+        return err_set(err, rc, "%.64s cannot be forgotten now: %s", text, rc_text(rc));
+    }
+    log_info("member forgotten", "member=%s", text);
+    return RC_OK;
+}
+
 /* ---- writing ---- */
 
 static int pack_change(const struct admin_change *change, struct gossip_change *ret_change,
@@ -327,6 +372,7 @@ const struct admin_ops node_admin_ops = {
     .commit = op_commit,
     .settled = op_settled,
     .members = op_members,
+    .forget = op_forget,
     .ready = op_ready,
     .revision = op_revision,
     .node_name = op_node_name,

@@ -84,8 +84,7 @@ static void on_event(void *ctx, enum gossip_event event, const struct gossip_mem
         }
         break;
     case GOSSIP_EVENT_GENERATION:
-        log_warn("this node lost writes that its peers have; it begins a new generation", "%s",
-                 text);
+        log_info("new generation of this node", "%s", text);
         break;
     case GOSSIP_EVENT_CLOCK:
         log_warn("clock", "%s", text);

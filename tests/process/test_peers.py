@@ -149,3 +149,15 @@ def test_conflict_of_names_is_none_after_the_loss_of_a_disk(cluster):
     node.api.put("routes", "mine", route("mine", "mine.example.com", "x")["spec"])
     until(lambda: cluster[0].api.call("GET", "/v1/namespaces/default/routes/mine").status == 200,
           "its writes arrive")
+
+
+def test_a_dead_member_is_forgotten_everywhere(make_cluster):
+    """Not while it lives; then by one command on one node, for all."""
+    nodes = make_cluster(3)
+    nodes.start()
+    assert nodes[0].ctl("forget", "r3").returncode == 1
+    nodes[2].kill()
+    until(lambda: ("r3", "dead") in _states(nodes[0]), "r3 is dead")
+    assert nodes[0].ctl("forget", "r3").returncode == 0
+    until(lambda: "r3" not in _members(nodes[1]), "r3 is forgotten by r2")
+    assert "r3" not in _members(nodes[0])

@@ -253,6 +253,16 @@ static inline size_t fake_members(void *ctx, struct admin_member *ret_members, s
     return ARRAY_LEN(members);
 }
 
+/* r2 is dead and can go, r1 is alive. */
+static inline int fake_forget(void *ctx, const char *member, struct err_info *err)
+{
+    (void)ctx;
+    if (strcmp(member, "r1") == 0) {
+        return err_set(err, RC_BUSY, "r1 is not dead");
+    }
+    return strcmp(member, "r2") == 0 ? RC_OK : err_set(err, RC_NOT_FOUND, "no member of that name");
+}
+
 static inline bool fake_ready(void *ctx, char *reason, size_t size)
 {
     struct fake *fake = ctx;
@@ -284,6 +294,7 @@ static const struct admin_ops fake_ops UNUSED = {
     .commit = fake_commit,
     .settled = fake_settled,
     .members = fake_members,
+    .forget = fake_forget,
     .ready = fake_ready,
     .revision = fake_revision,
     .node_name = fake_node_name,
@@ -297,6 +308,7 @@ static const struct admin_ops fake_ops_each_only UNUSED = {
     .commit = fake_commit,
     .settled = fake_settled,
     .members = fake_members,
+    .forget = fake_forget,
     .ready = fake_ready,
     .revision = fake_revision,
     .node_name = fake_node_name,

@@ -379,6 +379,9 @@ static void test_node_answers(void **state)
     expect("GET /readyz", "", "", 503, "not in step with any peer");
     expect("GET /v1/cluster", "", "", 200, "\"clockFlagged\":true");
     assert_non_null(strstr(answer_text, "\"heardMsAgo\":null"));
+    expect("DELETE /v1/cluster/members/r2", "", "", 200, "\"forgotten\":\"r2\"");
+    expect("DELETE /v1/cluster/members/r1", "", "", 409, "not dead");
+    expect("DELETE /v1/cluster/members/r9", "", "", 404, "no member");
     expect("GET /metrics", "", "", 200, "skein_fake 1");
     expect("GET /v1", "", "", 200, "/v1/apply");
     struct buf out;
