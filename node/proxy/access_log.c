@@ -57,7 +57,7 @@ struct access_ring {
     _Alignas(CACHE_LINE) _Atomic uint64_t head;
     bool fresh; /* the producer put something since the last wake */
     struct access_log *log;
-    counter_t dropped;
+    struct counter dropped;
     _Alignas(CACHE_LINE) _Atomic uint64_t tail;
     char *bytes;
 };

@@ -33,10 +33,10 @@ struct endpoint_set {
 struct backend_slot {
     _Alignas(CACHE_LINE) uint64_t turn; /* round robin */
     struct traffic traffic;
-    counter_t connect_errors;
-    counter_t response_errors;
-    counter_t reused;
-    counter_t retries;
+    struct counter connect_errors;
+    struct counter response_errors;
+    struct counter reused;
+    struct counter retries;
 };
 
 struct catalog;

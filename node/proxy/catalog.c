@@ -147,7 +147,8 @@ static void format_backend_counters(const struct catalog *catalog, struct buf *o
             uint64_t sum = 0;
             for (size_t i = 0; i < catalog->slot_count; i++) {
                 const char *slot = (const char *)&backend->slots[i];
-                sum += counter_read((const counter_t *)(const void *)(slot + rows[row].offset));
+                sum +=
+                    counter_read((const struct counter *)(const void *)(slot + rows[row].offset));
             }
             put_backend_label(&label, backend);
             (void)buf_printf(out, "%s{%s} %llu\n", rows[row].metric, label.data,

@@ -36,7 +36,7 @@ void client_close(struct client *client)
     DL_DELETE(worker->clients, client);
     wheel_clear(&worker->wheel, &client->timer);
     worker->client_count--;
-    atomic_store_explicit(&worker->stats.clients, worker->client_count, memory_order_relaxed);
+    counter_set(&worker->stats.clients, worker->client_count);
     for (size_t i = 0; i < worker->acceptor_count; i++) {
         acceptor_resume(&worker->acceptors[i]);
     }
@@ -454,7 +454,7 @@ void client_accept(struct worker *worker, int fd, const struct addr *peer, uint1
     fwd_peer_init(&client->peer, peer, local_port, false);
     DL_APPEND(worker->clients, client);
     worker->client_count++;
-    atomic_store_explicit(&worker->stats.clients, worker->client_count, memory_order_relaxed);
+    counter_set(&worker->stats.clients, worker->client_count);
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
     const struct proxy_defaults *defaults = worker_defaults(worker);
     client->client_ms = defaults->timeouts.client_ms;

@@ -200,8 +200,8 @@ static int check_name(const char *name, bool *ret_wildcard, const char **ret_par
 int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *rules, size_t count,
               struct err_info *err)
 {
-    bool wildcard;
-    const char *part;
+    bool wildcard = false;
+    const char *part = name;
     int rc = check_name(name, &wildcard, &part, err);
     if (rc != RC_OK) {
         return rc;

@@ -43,17 +43,24 @@ static inline bool refcnt_put(struct refcnt *refs)
 }
 
 /* A number that one thread writes and any thread reads. */
-typedef _Atomic uint64_t counter_t;
+struct counter {
+    _Atomic uint64_t value;
+};
 
-static inline void counter_add(counter_t *counter, uint64_t n)
+static inline uint64_t counter_read(const struct counter *counter)
 {
-    uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, old + n, memory_order_relaxed);
+    return atomic_load_explicit(&counter->value, memory_order_relaxed);
 }
 
-static inline uint64_t counter_read(const counter_t *counter)
+/* Thread: the one that writes. */
+static inline void counter_set(struct counter *counter, uint64_t value)
 {
-    return atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(&counter->value, value, memory_order_relaxed);
+}
+
+static inline void counter_add(struct counter *counter, uint64_t n)
+{
+    counter_set(counter, counter_read(counter) + n);
 }
 
 /* Zeroed memory that starts on a cache line; mem_free releases it. Aborts when there is none. */

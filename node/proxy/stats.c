@@ -49,7 +49,8 @@ static uint64_t sum_at(struct stats *const *blocks, size_t count, size_t offset)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
-        sum += counter_read((const counter_t *)(const void *)((const char *)blocks[i] + offset));
+        sum +=
+            counter_read((const struct counter *)(const void *)((const char *)blocks[i] + offset));
     }
     return sum;
 }
@@ -61,7 +62,8 @@ static void format_durations(struct stats *const *blocks, size_t count, struct b
              "From the first byte of a request to the end of its response");
     uint64_t total = 0;
     for (size_t i = 0; i <= DURATION_BUCKETS; i++) {
-        total += sum_at(blocks, count, offsetof(struct stats, duration) + i * sizeof(counter_t));
+        total +=
+            sum_at(blocks, count, offsetof(struct stats, duration) + i * sizeof(struct counter));
         if (i < DURATION_BUCKETS) {
             (void)buf_printf(out, "%s_bucket{le=\"%g\"} %llu\n", metric,
                              duration_bounds_ms[i] / 1000.0, (unsigned long long)total);
@@ -86,26 +88,26 @@ void stats_format(struct stats *const *blocks, size_t count, struct buf *out)
             put_head(out, rows[i].metric, "counter", rows[i].help);
         }
         bool labelled = rows[i].labels[0] != '\0';
-        (void)buf_printf(
-            out, "%s%s%s%s %llu\n", rows[i].metric, labelled ? "{" : "", rows[i].labels,
-            labelled ? "}" : "",
-            (unsigned long long)sum_at(blocks, count,
-                                       offsetof(struct stats, values) + i * sizeof(counter_t)));
+        (void)buf_printf(out, "%s%s%s%s %llu\n", rows[i].metric, labelled ? "{" : "",
+                         rows[i].labels, labelled ? "}" : "",
+                         (unsigned long long)sum_at(blocks, count,
+                                                    offsetof(struct stats, values) +
+                                                        i * sizeof(struct counter)));
     }
     put_head(out, "skein_responses_total", "counter", "Responses by class; none: not completed");
     for (size_t i = 0; i < 6; i++) {
-        (void)buf_printf(
-            out, "skein_responses_total{code=\"%s\"} %llu\n", class_label(i),
-            (unsigned long long)sum_at(blocks, count,
-                                       offsetof(struct stats, responses) + i * sizeof(counter_t)));
+        (void)buf_printf(out, "skein_responses_total{code=\"%s\"} %llu\n", class_label(i),
+                         (unsigned long long)sum_at(blocks, count,
+                                                    offsetof(struct stats, responses) +
+                                                        i * sizeof(struct counter)));
     }
     put_head(out, "skein_answers_total", "counter", "Responses made by Skein itself, by reason");
     for (size_t i = 1; i < REASON_COUNT; i++) {
-        (void)buf_printf(
-            out, "skein_answers_total{code=\"%u\",reason=\"%s\"} %llu\n", reasons[i].status,
-            reasons[i].label,
-            (unsigned long long)sum_at(blocks, count,
-                                       offsetof(struct stats, answered) + i * sizeof(counter_t)));
+        (void)buf_printf(out, "skein_answers_total{code=\"%u\",reason=\"%s\"} %llu\n",
+                         reasons[i].status, reasons[i].label,
+                         (unsigned long long)sum_at(blocks, count,
+                                                    offsetof(struct stats, answered) +
+                                                        i * sizeof(struct counter)));
     }
     static const struct {
         const char *metric;

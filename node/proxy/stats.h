@@ -81,24 +81,24 @@ const struct reason_row *reason_row(enum reason reason);
 
 /* What flows through a route, a backend or an endpoint; index 0 of responses: none was complete. */
 struct traffic {
-    counter_t responses[6]; /* by first digit of the status */
-    counter_t bytes_in;     /* request bodies */
-    counter_t bytes_out;    /* response bodies */
+    struct counter responses[6]; /* by first digit of the status */
+    struct counter bytes_in;     /* request bodies */
+    struct counter bytes_out;    /* response bodies */
 };
 
 enum { DURATION_BUCKETS = 14 };
 extern const uint32_t duration_bounds_ms[DURATION_BUCKETS];
 
 struct stats {
-    counter_t values[STAT_COUNT];
-    counter_t answered[REASON_COUNT]; /* by Skein itself */
-    counter_t responses[6];           /* sent to clients, by class */
-    counter_t bytes_in;
-    counter_t bytes_out;
-    counter_t duration[DURATION_BUCKETS + 1]; /* last: above all bounds */
-    counter_t duration_sum_us;
-    _Atomic uint64_t clients;   /* open now */
-    _Atomic uint64_t upstreams; /* open now, idle included */
+    struct counter values[STAT_COUNT];
+    struct counter answered[REASON_COUNT]; /* by Skein itself */
+    struct counter responses[6];           /* sent to clients, by class */
+    struct counter bytes_in;
+    struct counter bytes_out;
+    struct counter duration[DURATION_BUCKETS + 1]; /* last: above all bounds */
+    struct counter duration_sum_us;
+    struct counter clients;   /* open now */
+    struct counter upstreams; /* open now, idle included */
 };
 
 static inline void stat_add(struct stats *stats, enum stat_id stat, uint64_t n)

@@ -48,8 +48,7 @@ void upstream_close(struct upstream *up)
     up->state = UPSTREAM_CLOSED;
     DL_DELETE(worker->upstreams, up);
     wheel_clear(&worker->wheel, &up->timer);
-    atomic_store_explicit(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) - 1,
-                          memory_order_relaxed);
+    counter_set(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) - 1);
     sock_close(&up->sock);
 }
 
@@ -348,8 +347,7 @@ static struct upstream *upstream_open(struct worker *worker, struct endpoint *en
     up->state = UPSTREAM_BUSY;
     buf_init(&up->trailers, UPSTREAM_TRAILER_BYTES_MAX);
     DL_APPEND(worker->upstreams, up);
-    atomic_store_explicit(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) + 1,
-                          memory_order_relaxed);
+    counter_set(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) + 1);
     stat_add(&worker->stats, STAT_UPSTREAM_OPENED, 1);
     sock_start(&up->sock);
     return up;
