@@ -95,7 +95,12 @@ void clock_sample(struct gossip *core, struct member *member, uint64_t peer_wall
 
     size_t peers = 0;
     int64_t median = median_offset(core, &peers);
-    flag_clock(core, member, member->pub.clock_offset_ms - median, "the peers");
+    for (size_t i = 1; i < core->member_count; i++) {
+        struct member *other = core->members[i];
+        if (member_is_up(other) && other->offset_at_ms != 0) {
+            flag_clock(core, other, other->pub.clock_offset_ms - median, "the peers");
+        }
+    }
     flag_clock(core, core->self, -median, "its peers");
 }
 

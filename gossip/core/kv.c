@@ -107,10 +107,17 @@ static uint64_t frontier_entry_hash(struct origin origin, uint64_t seq)
     return seq != 0 ? hash_sip64(frontier_key, frontier_key, words, sizeof(words)) : 0;
 }
 
-/* Another key, or a loose write and a frontier that ends there would cancel out. */
+/* Its own key, or a loose write and a frontier that ends there would cancel out. Where a row stands
+ * in its origin's order is what the vector says: a later write of that origin may have lost. */
 static uint64_t loose_hash(const struct kv *kv, const struct row *row)
 {
-    if (row == NULL || row->dot.seq <= kv_frontier(kv, row->dot.origin)) {
+    uint64_t seq = 0;
+    for (uint32_t i = 0; row != NULL && i < row->vector_len; i++) {
+        if (origin_compare(row->vector[i].origin, row->dot.origin) == 0) {
+            seq = row->vector[i].seq;
+        }
+    }
+    if (seq == 0 || seq <= kv_frontier(kv, row->dot.origin)) {
         return 0;
     }
     uint64_t words[3] = {row->dot.origin.node, row->dot.origin.generation, row->dot.seq};
@@ -141,7 +148,7 @@ bool kv_advance(struct kv *kv, struct origin origin, uint64_t seq, bool persist)
     const struct seqmap_node *node = seqmap_above(&found->writes, found->frontier, UINT64_MAX);
     while (node != NULL && node->seq <= seq) {
         const struct row *row = ((const struct kv_entry *)node->item)->row;
-        if (row->dot.seq == node->seq && origin_compare(row->dot.origin, origin) == 0) {
+        if (origin_compare(row->dot.origin, origin) == 0) {
             kv->frontier_hash ^= loose_hash(kv, row);
         }
         node = seqmap_above(&found->writes, node->seq, node->tie);
@@ -314,13 +321,13 @@ int kv_apply(struct kv *kv, const struct row *row, bool persist, struct kv_chang
     if (persist) {
         kv_mark_dirty(kv, entry);
     }
+    kv->frontier_hash ^= loose_hash(kv, held) ^ loose_hash(kv, now);
     *ret_change = (struct kv_change){.effect = order > 0 ? KV_ROW : KV_VECTOR, .row = now};
     if (order <= 0) {
         mem_free(held);
         return RC_OK;
     }
     audit_replace(kv, entry, row_audit_hash(entry, now));
-    kv->frontier_hash ^= loose_hash(kv, held) ^ loose_hash(kv, now);
     kv->live_rows += row_is_live(now) ? 1 : 0;
     kv->live_rows -= held != NULL && row_is_live(held) ? 1 : 0;
     ret_change->old = held;

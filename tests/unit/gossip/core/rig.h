@@ -33,7 +33,9 @@ struct rig {
     struct rig_out out[RIG_OUT_MAX];
     size_t out_count;
     uint64_t deadline_ms;
-    uint64_t token; /* of the last persist */
+    uint64_t token;      /* of the last persist */
+    uint64_t tokens[64]; /* not answered by rig_disk */
+    size_t token_count;
     size_t persists;
     size_t last_rows;
     size_t last_frontier;
@@ -118,6 +120,8 @@ static inline void rig_persist(void *ctx, const struct gossip_batch *batch, uint
 {
     struct rig *rig = ctx;
     rig->token = token;
+    assert_true(rig->token_count < ARRAY_LEN(rig->tokens));
+    rig->tokens[rig->token_count++] = token;
     rig->persists++;
     rig->last_rows = batch->row_count;
     rig->last_frontier = batch->frontier_count;
@@ -202,13 +206,21 @@ static inline void rig_free(struct rig *rig)
     mem_free(rig);
 }
 
-/* Answer the outstanding persist, and those that follow from the answer. */
+/* Answer the oldest persist that was not answered. */
+static inline void rig_answer(struct rig *rig, int rc)
+{
+    assert_true(rig->token_count != 0);
+    uint64_t token = rig->tokens[0];
+    rig->token_count--;
+    memmove(rig->tokens, rig->tokens + 1, rig->token_count * sizeof(rig->tokens[0]));
+    gossip_persisted(rig->core, token, rc, rig->now);
+}
+
+/* Answer all, and those that follow from the answers. */
 static inline void rig_disk(struct rig *rig, int rc)
 {
-    while (rig->token != 0) {
-        uint64_t token = rig->token;
-        rig->token = 0;
-        gossip_persisted(rig->core, token, rc, rig->now);
+    while (rig->token_count != 0) {
+        rig_answer(rig, rc);
     }
 }
 
