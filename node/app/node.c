@@ -332,25 +332,18 @@ static int start_store(struct node *node, struct gossip_self *ret_self, struct e
     return rc;
 }
 
-static int start_gossip(struct node *node, const struct gossip_self *self, struct err_info *err)
+static int start_gossip(struct node *node, const struct key_ring *keys,
+                        const struct gossip_self *self, struct err_info *err)
 {
-    struct key_ring keys;
-    int rc = key_file_load(node->settings->cluster_key_file, &keys, err);
-    if (rc != RC_OK) {
-        node->exit_code = NODE_EXIT_KEY;
-        return rc;
-    }
     struct gossip_net_config config = {
         .bind = node->resolved->cluster_bind,
-        .keys = &keys,
+        .keys = keys,
         .self = *self,
         .join = node->resolved->cluster_join,
         .join_count = node->resolved->cluster_join_count,
         .seed = rng_secret_u64(),
     };
-    rc = gossip_net_new(&node->loop, &config, &node_gossip_ops, node, &node->net, err);
-    key_ring_wipe(&keys);
-    return rc;
+    return gossip_net_new(&node->loop, &config, &node_gossip_ops, node, &node->net, err);
 }
 
 static int start_admin(struct node *node, struct err_info *err)
@@ -374,11 +367,11 @@ static int start_admin(struct node *node, struct err_info *err)
 }
 
 /* The core, filled from the disk; from nothing when what is there does not load (peers have it). */
-static int start_replica(struct node *node, struct err_info *err)
+static int start_replica(struct node *node, const struct key_ring *keys, struct err_info *err)
 {
     struct gossip_self self;
     int rc = start_store(node, &self, err);
-    rc = rc != RC_OK ? rc : start_gossip(node, &self, err);
+    rc = rc != RC_OK ? rc : start_gossip(node, keys, &self, err);
     rc = rc != RC_OK ? rc : replica_load(node, err);
     if (rc == RC_OK || node->net == NULL || (rc != RC_CORRUPT && rc != RC_INVALID)) {
         return rc;
@@ -391,12 +384,19 @@ static int start_replica(struct node *node, struct err_info *err)
     objects_free(node->objects);
     node->objects = objects_new();
     rc = replica_reopen_empty(node, reason.text, &self, err);
-    return rc != RC_OK ? rc : start_gossip(node, &self, err);
+    return rc != RC_OK ? rc : start_gossip(node, keys, &self, err);
 }
 
 static int start_all(struct node *node, struct err_info *err)
 {
-    int rc = start_replica(node, err);
+    struct key_ring keys;
+    int rc = key_file_load(node->settings->cluster_key_file, &keys, err);
+    if (rc != RC_OK) {
+        node->exit_code = NODE_EXIT_KEY;
+        return rc;
+    }
+    rc = start_replica(node, &keys, err);
+    key_ring_wipe(&keys);
     if (rc != RC_OK) {
         return rc;
     }

@@ -142,10 +142,12 @@ static int check_file(const char *path, const struct stat *st, struct err_info *
     if (!S_ISREG(st->st_mode)) {
         return err_set(err, RC_INVALID, "%s is not a regular file", path);
     }
-    if ((st->st_mode & 077) != 0) {
+    /* A file of root may be readable by the group that the node runs as. */
+    mode_t refused = st->st_uid == 0 ? 037 : 077;
+    if ((st->st_mode & refused) != 0) {
         return err_set(err, RC_AUTH,
                        "%s has mode %04o: the cluster key must not be accessible by group or "
-                       "others; chmod 600 %s",
+                       "others; chmod 600 %s (640 if it belongs to root and a group of skein's)",
                        path, (unsigned)(st->st_mode & 07777), path);
     }
     if (st->st_size > KEY_FILE_BYTES_MAX) {

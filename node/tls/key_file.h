@@ -42,7 +42,8 @@ MUST_CHECK int key_file_parse(const char *name, const char *text, size_t len,
  * Read a key file.
  *
  * RC_NOT_FOUND, RC_IO  cannot be read
- * RC_AUTH              group or others may read or write it; err names the file and its mode
+ * RC_AUTH              others may read or write it, or its group (which may read a file of root's);
+ *                      err names the file and its mode
  * RC_INVALID           no regular file, too large, or malformed; err names the file and the line
  */
 MUST_CHECK int key_file_load(const char *path, struct key_ring *ret_ring, struct err_info *err);

@@ -123,7 +123,7 @@ static void file_faults(void **state)
     write_file(path, line_a, 0400);
     assert_int_equal(key_file_load(path, &ring, &err), RC_OK);
 
-    static const mode_t open_modes[] = {0644, 0640, 0604, 0620, 0602, 0660, 0601};
+    static const mode_t open_modes[] = {0644, 0604, 0620, 0602, 0660, 0601, 0650};
     for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
         write_file(path, line_a, open_modes[i]);
         assert_int_equal(key_file_load(path, &ring, &err), RC_AUTH);
