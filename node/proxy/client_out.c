@@ -41,6 +41,11 @@ void client_close_when_sent(struct client *client)
 void client_all_sent(struct client *client)
 {
     client->closing_soon = false;
+    if (client->sock.late && !sock_is_quiet(&client->sock)) {
+        /* Nothing was read since the request, and more came behind it. */
+        client->linger = true;
+        sock_start(&client->sock);
+    }
     if (!client->linger || client->eof) {
         client_close(client);
         return;

@@ -587,6 +587,23 @@ def test_half_closed_clients_are_served(world):
     until(lambda: driver.connections() == 0, "all are closed")
 
 
+def test_bytes_behind_the_last_request_do_not_reset(world):
+    """They came after the request was read: the answer and an orderly end all the same."""
+
+    def answer(_):
+        quiet_for(0.03)
+        return OK
+
+    driver, _ = world(answer=answer)
+    for _ in range(20):
+        wire = dial(driver.port)
+        wire.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+        quiet_for(0.01)
+        wire.send("\r\n")
+        assert wire.response()[0] == 200
+        assert wire.sock.recv(1) == b""  # a reset would raise
+
+
 def test_max_forwards(world):
     driver, origin = world()
     wire = dial(driver.port)
