@@ -255,7 +255,7 @@ static void on_resume(struct task *task)
         return;
     }
     take_kept(client);
-    if (client->eof && client->state != CLIENT_TUNNEL) {
+    if (client->eof) {
         after_eof(client);
     }
 }

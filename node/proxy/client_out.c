@@ -140,7 +140,11 @@ static void side_head(struct client_side *side, const struct h1_head *head, cons
     client_touch(client);
     if (client->state == CLIENT_TUNNEL) {
         sock_start(&client->sock);
-        client_resume_soon(client); /* what was sent ahead */
+        if (client->in.len != 0) {
+            client_resume_soon(client); /* what was sent ahead */
+        } else if (client->eof) {
+            exchange_client_finished(client->side.exchange);
+        }
     }
 }
 

@@ -587,6 +587,29 @@ def test_half_closed_clients_are_served(world):
     until(lambda: driver.connections() == 0, "all are closed")
 
 
+@pytest.mark.parametrize("ahead", [b"", b"early"])
+def test_half_close_before_a_tunnel_reaches_the_endpoint(world, ahead):
+    """The client ended its direction before the 101: the tunnel begins half-closed."""
+    import socket
+
+    def handler(wire, _):
+        wire.head()
+        quiet_for(0.2)
+        wire.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+        )
+        wire.send(b"got " + wire.rest())
+
+    driver, _ = world(handler)
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+    wire.send(ahead)
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert wire.head()[0].startswith("HTTP/1.1 101")
+    assert wire.rest() == b"got " + ahead
+    until(lambda: driver.connections() == 0, "the tunnel is gone")
+
+
 def test_bytes_behind_the_last_request_do_not_reset(world):
     """They came after the request was read: the answer and an orderly end all the same."""
 
