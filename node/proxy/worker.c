@@ -193,13 +193,14 @@ void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct en
     if (endpoint != NULL) {
         endpoint_ref(endpoint);
     }
-    while (mailbox_post_mt(&worker->box, &message->mail) != RC_OK) {
-        if (kind == WORKER_MAIL_ENDPOINT_GONE) {
-            endpoint_unref(endpoint);
-            mem_free(message);
-            return;
-        }
+    int rc = mailbox_post_mt(&worker->box, &message->mail);
+    while (rc == RC_FULL && kind != WORKER_MAIL_ENDPOINT_GONE) {
         (void)sched_yield(); /* the worker empties its box, however busy it is */
+        rc = mailbox_post_mt(&worker->box, &message->mail);
+    }
+    if (rc != RC_OK) { /* full, or the worker has stopped */
+        endpoint_unref(endpoint);
+        mem_free(message);
     }
 }
 
