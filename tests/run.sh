@@ -109,6 +109,18 @@ fuzz() {
     [ -n "$found" ] || { echo "no fuzz targets were built" && return 1; }
 }
 
+# simulate FIRST COUNT [ARGUMENT...]: that many seeds, one process per CPU.
+simulate() {
+    local first=$1 share=$((($2 + jobs - 1) / jobs)) i pids=() status=0
+    shift 2
+    for ((i = 0; i < jobs; i++)); do
+        build/release/skein_sim --first-seed $((first + i * share)) --seeds $share "$@" &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i" || status=$?; done
+    return $status
+}
+
 packages() {
     local names=("${packages_build[@]}" "${packages_test[@]}")
     [ $mode = quick ] || names+=("${packages_gate[@]}")
@@ -121,6 +133,7 @@ section structure structure
 section "build release" build release
 section "unit tests" unit release
 if [ $mode != quick ]; then
+    section "simulator, 200 seeds" simulate 1 200 --nodes 20 --loss 0.2
     section "build clang" build clang
     section "build asan" build asan
     section "unit tests, asan+ubsan" unit asan
@@ -136,5 +149,6 @@ section "deploy/run.sh --once" scripts
 if [ $mode = long ]; then
     section "build fuzz" build fuzz
     section fuzz fuzz
-    SKEIN_SIM_LONG=1 section "simulator, many seeds" unit release -R '^sim'
+    section "simulator, many seeds" simulate 1001 2000 --nodes 20 --loss 0.2 --faults 0.6
+    section "simulator, 100 nodes" simulate 5001 20 --nodes 100 --loss 0.2
 fi
