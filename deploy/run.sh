@@ -62,7 +62,11 @@ started_by_hand() {
         pid=${dir#/proc/}
         argv=$(tr '\0' '\n' 2>/dev/null <"$dir/cmdline") || continue
         case ${argv%%$'\n'*} in *skeind | *nginx) ;; *) continue ;; esac
-        case "$argv" in *"$run_folder/"*) ;; *) continue ;; esac
+        case "$argv" in
+        *"$run_folder/"*) ;;
+        *"${run_folder#"$top"/}/"*) [ "$(readlink "$dir/cwd")" = "$top" ] || continue ;;
+        *) continue ;;
+        esac
         case " ${pids[*]} " in *" $pid "*) ;; *) echo "$pid" ;; esac
     done
 }
@@ -297,7 +301,7 @@ stay_up() {
                 esac
             fi
         done
-    done
+    done 2>/dev/null # the shell's own words on the end of a child
 }
 
 # ---- the whole ----

@@ -27,6 +27,7 @@ for arg in "$@"; do
     esac
 done
 
+[ $mode != long ] || export SKEIN_LONG=1 # more seeds of the chaos tests
 python=/usr/bin/python3
 logs=build/test-logs
 mkdir -p $logs
