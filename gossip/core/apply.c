@@ -88,8 +88,10 @@ void apply_change_set(struct gossip *core, const struct gossip_part *part, struc
     if (complete && have >= part->first_seq - 1) {
         apply_advance(core, part->origin, part->last_seq);
         changed = true;
+    } else if (changed) {
+        sync_gap(core);
     }
     if (changed) {
-        rumour_change_set(core, part, false);
+        (void)rumour_change_set(core, part, false); /* it came in a datagram */
     }
 }

@@ -292,6 +292,7 @@ static void on_part(struct gossip *core, struct member *from, const struct addr 
             (void)bundle_add(
                 &bundle,
                 &(struct gossip_part){.kind = PART_REPLY, .nonce = part->nonce}); /* empty: fits */
+            core->round_no++;
             rumour_fill(core, &bundle, from->pub.id);
             bundle_send(core, &bundle, addr, from);
         }
@@ -309,7 +310,7 @@ static void on_part(struct gossip *core, struct member *from, const struct addr 
         join_on_ask(core, from, addr, part->nonce);
         break;
     case PART_GRANT:
-        join_on_grant(core, from, part, peer_wall_ms);
+        join_on_grant(core, from, addr, part, peer_wall_ms);
         break;
     case PART_FACT:
         member_hear(core, part->fact, HEARD_DATAGRAM, from, addr);

@@ -150,8 +150,8 @@ void relay_tick(struct gossip *core);
 
 void join_tick(struct gossip *core);
 void join_on_ask(struct gossip *core, struct member *from, const struct addr *addr, uint64_t nonce);
-void join_on_grant(struct gossip *core, struct member *from, const struct gossip_part *part,
-                   uint64_t peer_wall_ms);
+void join_on_grant(struct gossip *core, struct member *from, const struct addr *addr,
+                   const struct gossip_part *part, uint64_t peer_wall_ms);
 
 /* ---- clock.c ---- */
 
@@ -167,7 +167,8 @@ void hlc_observe(struct gossip *core, uint64_t hlc, const struct origin *origin)
 /* ---- rumour.c ---- */
 
 void rumour_fact(struct gossip *core, struct member *member);
-void rumour_change_set(struct gossip *core, const struct gossip_part *part, bool local);
+/* False: it fits no datagram, or must not be in one. */
+bool rumour_change_set(struct gossip *core, const struct gossip_part *part, bool local);
 /* Fill what room is left; counts as sent. */
 void rumour_fill(struct gossip *core, struct bundle *bundle, uint64_t to);
 /* Our own change-set, to some peers, now. */
@@ -177,6 +178,14 @@ void rumour_tick(struct gossip *core);
 void rumour_ack(struct gossip *core, struct origin origin);
 void rumour_send_acks(struct gossip *core);
 void rumour_deinit(struct gossip *core);
+
+/* ---- resend.c ---- */
+
+/* The largest of our writes that all who are up have; UINT64_MAX: nobody is. */
+uint64_t resend_acked_by_all(const struct gossip *core);
+/* Still needed although its rumours are sent. */
+bool resend_wants(const struct gossip *core, const struct rumour *rumour, uint64_t acked_by_all);
+void resend_round(struct gossip *core);
 
 /* ---- apply.c ---- */
 
@@ -220,7 +229,8 @@ void stream_end(struct gossip *core, struct stream *stream, bool tell);
 void stream_tick(struct gossip *core);
 void stream_deinit(struct gossip *core);
 
-/* repair.c: when to open a session. */
+/* repair.c: when to open a session; that a change-set before this one is missing. */
+void sync_gap(struct gossip *core);
 void sync_consider(struct gossip *core, struct member *member,
                    const struct gossip_summary *summary);
 void sync_tick(struct gossip *core);

@@ -1,6 +1,7 @@
 /*
- * Getting in touch: the configured addresses are asked until one answers, and again whenever no
- * other member is up. An answer names members; the rest comes with the first sync.
+ * Getting in touch: each configured address is asked until it answers or is a member's, and again
+ * whenever no other member is up. One answer is not enough: two nodes that start together might
+ * content themselves with each other. An answer names members; the rest comes with the first sync.
  */
 #include "gossip/core/core.h"
 
@@ -19,16 +20,34 @@ static bool has_company(const struct gossip *core)
     return false;
 }
 
+static bool is_known(const struct gossip *core, size_t idx)
+{
+    if (core->join_answered[idx]) {
+        return true;
+    }
+    for (size_t i = 1; i < core->member_count; i++) {
+        if (addr_compare(&core->members[i]->pub.addr, &core->join[idx]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void join_tick(struct gossip *core)
 {
     if (core->join_count == 0 || core->leaving) {
         return;
     }
-    if (core->granted && has_company(core)) {
+    bool alone = !has_company(core);
+    bool wanted = alone;
+    for (size_t i = 0; i < core->join_count; i++) {
+        core->join_answered[i] = core->join_answered[i] && !alone;
+        wanted = wanted || !is_known(core, i);
+    }
+    if (!wanted) {
         core->join_wait_ms = 0;
         return;
     }
-    core->granted = false;
     if (core->now.mono_ms < core->join_ms) {
         core_wake(core, core->join_ms);
         return;
@@ -36,8 +55,10 @@ void join_tick(struct gossip *core)
     core->join_nonce = rng_next(&core->rng) | 1;
     core->join_sent_ms = core->now.mono_ms;
     for (size_t i = 0; i < core->join_count; i++) {
-        struct gossip_part part = {.kind = PART_JOIN, .nonce = core->join_nonce};
-        send_part(core, NULL, &core->join[i], &part);
+        if (alone || !is_known(core, i)) {
+            struct gossip_part part = {.kind = PART_JOIN, .nonce = core->join_nonce};
+            send_part(core, NULL, &core->join[i], &part);
+        }
     }
     core->join_wait_ms = core->join_wait_ms == 0
                              ? JOIN_FIRST_MS
@@ -68,8 +89,8 @@ void join_on_ask(struct gossip *core, struct member *from, const struct addr *ad
     bundle_send(core, &bundle, addr, from);
 }
 
-void join_on_grant(struct gossip *core, struct member *from, const struct gossip_part *part,
-                   uint64_t peer_wall_ms)
+void join_on_grant(struct gossip *core, struct member *from, const struct addr *addr,
+                   const struct gossip_part *part, uint64_t peer_wall_ms)
 {
     if (part->nonce == core->join_nonce && core->join_nonce != 0) {
         clock_sample(core, from, peer_wall_ms, core->now.mono_ms - core->join_sent_ms);
@@ -77,5 +98,9 @@ void join_on_grant(struct gossip *core, struct member *from, const struct gossip
     if (part->generation > core->self->pub.generation) {
         generation_lost(core, part->generation, "a peer knows a later generation of this node");
     }
-    core->granted = true;
+    for (size_t i = 0; i < core->join_count; i++) {
+        if (addr_compare(&core->join[i], addr) == 0) {
+            core->join_answered[i] = true;
+        }
+    }
 }

@@ -339,6 +339,12 @@ size_t kv_vector(const struct row *held, const struct dot *dot, struct dot out[R
     struct row write = {.vector = dot, .vector_len = 1};
     struct vector vector;
     vector_join(&vector, held, &write, dot->origin);
-    memcpy(out, vector.dots, vector.count * sizeof(struct dot));
-    return vector.count;
+    size_t count = 0;
+    for (size_t i = 0; i < vector.count; i++) {
+        if (origin_compare(vector.dots[i].origin, dot->origin) != 0) {
+            out[count++] = vector.dots[i];
+        }
+    }
+    out[count++] = *dot; /* the latest writer last: rumours carry the end of a vector */
+    return count;
 }

@@ -43,9 +43,12 @@ struct kv_origin {
     UT_hash_handle hh;
     struct origin origin;
     uint64_t frontier;
-    struct seqmap writes; /* latest seq per key -> struct kv_entry */
-    uint64_t peer_seq;    /* scratch of sync.c while it plans a session */
-    bool dirty;           /* frontier waits to be persisted */
+    struct seqmap writes;  /* latest seq per key -> struct kv_entry */
+    uint64_t peer_seq;     /* scratch of sync.c while it plans a session */
+    uint64_t gap_since_ms; /* repair.c: a write above the frontier is held since; 0: none */
+    uint64_t gap_frontier; /* which did not move in that time */
+    uint32_t gap_tries;    /* sessions opened for it */
+    bool dirty;            /* frontier waits to be persisted */
 };
 
 struct kv {
@@ -100,7 +103,8 @@ size_t kv_origin_count(const struct kv *kv);
 void kv_mark_dirty(struct kv *kv, struct kv_entry *entry);
 void kv_mark_origin_dirty(struct kv *kv, struct kv_origin *origin);
 
-/* The vector of a write over `held` (NULL: nothing). Returns the count, at most ROW_VECTOR_MAX. */
+/* The vector of a write over `held` (NULL: nothing), its own entry last. Returns the count, at most
+ * ROW_VECTOR_MAX. */
 size_t kv_vector(const struct row *held, const struct dot *dot, struct dot out[ROW_VECTOR_MAX]);
 
 #endif

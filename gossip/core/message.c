@@ -1,9 +1,9 @@
 /*
  * Upper bounds of encoded sizes (protobuf wire form of proto/gossip.proto).
  *
- * A field costs one tag byte (numbers below 16) and its payload; a nested message adds a length of
- * at most LEN_MAX bytes. Counted generously: a byte too much is room unused, one too few would be
- * a datagram that does not leave.
+ * A field costs one tag byte (all numbers are below 16) and its payload; bytes and nested messages
+ * have their length in front. Fields that the codec leaves out when they are zero are counted all
+ * the same: a byte too much is room unused, one too few would be a datagram that does not leave.
  */
 #include "gossip/core/message.h"
 
@@ -12,33 +12,82 @@
 enum {
     TAG = 1,
     FIX64 = TAG + 8,
-    VAR32 = TAG + 5,
-    VAR64 = TAG + 10,
     BOOL = TAG + 1,
-    LEN_MAX = 4, /* varint length of a nested message: below 256 MiB */
-    NESTED = TAG + LEN_MAX,
-    DOT_BODY = FIX64 + VAR32 + VAR64,
-    DOT = TAG + 1 + DOT_BODY,
-    ORIGIN = TAG + 1 + FIX64 + VAR32,
-    ADDRESS = TAG + 1 + (TAG + 1 + 16) + VAR32,
-    SUMMARY = NESTED + 3 * FIX64 + 5 * VAR64 + 2 * VAR32 + 2 * BOOL,
+    IP_MAX = 16,
 };
+
+static size_t varint(uint64_t value)
+{
+    return TAG + (70 - (size_t)__builtin_clzll(value | 1)) / 7; /* 7 bits a byte */
+}
+
+/* Something with its length in front. */
+static size_t nested(size_t len)
+{
+    return varint(len) + len;
+}
+
+static size_t origin_size(struct origin origin)
+{
+    return nested(FIX64 + varint(origin.generation));
+}
+
+static size_t dot_size(const struct dot *dot)
+{
+    return nested(FIX64 + varint(dot->origin.generation) + varint(dot->seq));
+}
+
+static size_t address_size(void)
+{
+    return nested(nested(IP_MAX) + varint(UINT16_MAX));
+}
 
 size_t msg_fact_size(const struct gossip_fact *fact)
 {
-    return NESTED + 2 * FIX64 + VAR64 + 2 * VAR32 + BOOL + ADDRESS + 2 * (TAG + 1) +
-           strnlen(fact->name, GOSSIP_NAME_MAX) + strnlen(fact->version, GOSSIP_VERSION_MAX);
+    return nested(2 * FIX64 + varint(fact->generation) + varint(fact->incarnation) +
+                  varint(MEMBER_LEFT) + BOOL + address_size() +
+                  nested(strnlen(fact->name, GOSSIP_NAME_MAX)) +
+                  nested(strnlen(fact->version, GOSSIP_VERSION_MAX)));
+}
+
+static size_t summary_size(void)
+{
+    /* Numbers change between measuring and sending: the longest ones. */
+    return nested(3 * FIX64 + 5 * varint(UINT64_MAX) + varint(UINT32_MAX) + varint(UINT8_MAX) +
+                  2 * (size_t)BOOL);
 }
 
 size_t msg_row_size(const struct row *row)
 {
-    return (size_t)(3 * NESTED + 2 * FIX64 + 2 * VAR32 + DOT) + row->id_len + row->value_len +
-           (size_t)row->vector_len * DOT;
+    size_t size = varint(row->kind) + nested(row->id_len) + 2 * (size_t)FIX64 + varint(row->flags) +
+                  dot_size(&row->dot) + nested(row->value_len);
+    for (uint32_t i = 0; i < row->vector_len; i++) {
+        size += dot_size(&row->vector[i]);
+    }
+    return nested(size);
 }
 
-size_t msg_part_size(const struct gossip_part *part)
+static size_t rows_size(const struct gossip_part *part)
 {
-    size_t size = NESTED + VAR32 + NESTED; /* the part, its kind, the one message inside */
+    size_t size = origin_size(part->origin) + varint(part->first_seq) + varint(part->last_seq);
+    for (size_t i = 0; i < part->row_count; i++) {
+        size += msg_row_size(part->rows[i]);
+    }
+    return size;
+}
+
+static size_t open_size(const struct gossip_part *part)
+{
+    size_t size = varint(part->credit) + BOOL;
+    for (size_t i = 0; i < part->frontier_count; i++) {
+        size += dot_size(&part->frontier[i]);
+    }
+    return size;
+}
+
+/* What stands in the part beside its kind. */
+static size_t content_size(const struct gossip_part *part)
+{
     switch (part->kind) {
     case PART_PROBE:
     case PART_REPLY:
@@ -46,46 +95,39 @@ size_t msg_part_size(const struct gossip_part *part)
     case PART_MISS:
     case PART_JOIN:
     case PART_GRANT:
-        size += 2 * FIX64 + ADDRESS + VAR32;
-        break;
+        return nested(2 * FIX64 + varint(part->generation) + address_size());
     case PART_FACT:
-        size += msg_fact_size(part->fact);
-        break;
+        return msg_fact_size(part->fact);
     case PART_CHANGE_SET:
     case PART_ROWS:
-        size += ORIGIN + 2 * VAR64;
-        for (size_t i = 0; i < part->row_count; i++) {
-            size += msg_row_size(part->rows[i]);
-        }
-        break;
+        return nested(rows_size(part));
     case PART_SYNC_OPEN:
-        size += part->frontier_count * DOT + VAR32 + BOOL;
-        break;
+        return nested(open_size(part));
+    case PART_MARK:
+        return nested(FIX64 + varint(part->origin.generation) + varint(part->last_seq));
+    case PART_CREDIT:
+        return nested(varint(part->credit));
     case PART_AUDIT:
     case PART_BUCKETS:
-        size += 2 * NESTED + part->hash_count * 8 + part->bucket_count * 5;
-        break;
-    case PART_MARK:
-    case PART_CREDIT:
+        return nested(nested(part->hash_count * 8) + nested(part->bucket_count * 5));
     case PART_END:
     case PART_DONE:
     case PART_UNSET:
     case PART_KIND_COUNT:
-        size += DOT_BODY;
         break;
     }
-    return size;
+    return 0;
+}
+
+size_t msg_part_size(const struct gossip_part *part)
+{
+    return nested(varint(PART_KIND_COUNT) + content_size(part));
 }
 
 size_t msg_size(const struct gossip_msg *msg)
 {
-    size_t size = 0;
-    if (msg->sender != NULL) {
-        size += msg_fact_size(msg->sender);
-    }
-    if (msg->summary != NULL) {
-        size += SUMMARY;
-    }
+    size_t size = msg->sender != NULL ? msg_fact_size(msg->sender) : 0;
+    size += msg->summary != NULL ? summary_size() : 0;
     for (size_t i = 0; i < msg->part_count; i++) {
         size += msg_part_size(&msg->parts[i]);
     }

@@ -28,6 +28,7 @@ void probe_send(struct gossip *core, struct member *to, uint64_t nonce)
         fact_from_member(to, &fact);
         (void)bundle_add_fact(&bundle, &fact); /* there is room for two parts */
     }
+    core->round_no++;
     rumour_fill(core, &bundle, to->pub.id);
     to->probe_nonce = nonce;
     to->probe_sent_ms = core->now.mono_ms;

@@ -3,16 +3,19 @@
  *
  * Frontiers that differ are normal for as long as news travels. A difference is evidence of
  * something lost only if we have learnt nothing for a while, before and after the peer said what it
- * has; then a stream is opened. Where news never rests, a session every few seconds makes up for
- * what is lost. At once: when the peer says that no rumour will come (`pull`), and while we have
- * not been in step with anybody yet. Among several candidates one is picked at random, so that the
- * sessions of a cluster spread over its members instead of meeting at one.
+ * has; then a stream is opened. Holding a write above an origin's frontier is better evidence: what
+ * lies between got lost if it does not come soon. Where news never rests, a session every few
+ * seconds makes up for what is lost. At once: when the peer says that no rumour will come (`pull`),
+ * and while we have not been in step with anybody yet. Among several candidates one is picked at
+ * random, so that the sessions of a cluster spread over its members instead of meeting at one.
  */
 #include "gossip/core/core.h"
 
 enum {
     SESSION_GAP_MS = 300,      /* between two sessions that we open */
     QUIET_MS = 300,            /* without news, before and after a peer's summary */
+    GAP_MS = 500,              /* a missing change-set may be on another way */
+    GAP_TRIES = 5,             /* then it is lost for good, with its origin */
     BUSY_MS = 3000,            /* between two sessions while news keeps moving */
     MEMBERS_DIFFER_MS = 10000, /* member tables may differ for so long */
     CUT_WAIT_MS = 500,         /* after a session that did not complete, and up to twice more */
@@ -59,20 +62,48 @@ void sync_consider(struct gossip *core, struct member *member, const struct goss
     set_since(&member->audit_since_ms, !differs && summary->audit_root != core->kv.audit_root, now);
     set_since(&member->members_differ_since_ms, summary->member_hash != member_table_hash(core),
               now);
+    member->pull = differs && (member->pull || summary->pull);
     if (member->sync_stream != 0) {
         return;
     }
-    if ((differs && summary->pull) || (!core->in_step && core->syncs_out == 0)) {
+    if (member->pull || (!core->in_step && core->syncs_out == 0)) {
         sync_start(core, member, STREAM_SYNC);
     }
-    if (member->sync_stream == 0) {
-        member->pull = differs && (member->pull || summary->pull);
-        if (member->pull) {
-            look_at(core, now);
-        } else if (differs && now >= core->quiet_ms + QUIET_MS) {
-            look_at(core, now + QUIET_MS);
+    if (member->sync_stream != 0 || !differs) {
+        return;
+    }
+    if (member->pull) {
+        look_at(core, now);
+    } else if (now >= core->quiet_ms + QUIET_MS) {
+        look_at(core, now + QUIET_MS);
+    }
+}
+
+void sync_gap(struct gossip *core)
+{
+    look_at(core, core->now.mono_ms + GAP_MS + 1);
+}
+
+/* The origins, few as they are, are looked through once a second or when a gap showed. */
+static bool find_gap(struct gossip *core)
+{
+    uint64_t now = core->now.mono_ms;
+    bool found = false;
+    struct kv_origin *origin = NULL;
+    for (origin = core->kv.origins; origin != NULL; origin = origin->hh.next) {
+        if (seqmap_max(&origin->writes) <= origin->frontier) {
+            origin->gap_since_ms = 0;
+        } else if (origin->gap_since_ms == 0 || origin->gap_frontier != origin->frontier) {
+            origin->gap_since_ms = MAX(now, (uint64_t)1);
+            origin->gap_frontier = origin->frontier;
+            origin->gap_tries = 0;
+            sync_gap(core);
+        } else if (now >= origin->gap_since_ms + GAP_MS && origin->gap_tries < GAP_TRIES) {
+            origin->gap_tries++;
+            found = true;
         }
     }
+    return found;
 }
 
 static bool is_behind(const struct gossip *core, const struct member *member)
@@ -84,7 +115,7 @@ static bool is_behind(const struct gossip *core, const struct member *member)
     bool evidence =
         member->differ_at_ms >= core->quiet_ms + QUIET_MS && now >= member->differ_at_ms + QUIET_MS;
     bool busy = now >= member->differ_since_ms + BUSY_MS && now >= core->busy_ms + BUSY_MS;
-    return evidence || busy;
+    return evidence || busy || core->gap_found;
 }
 
 static enum stream_use wanted_use(const struct gossip *core, const struct member *member)
@@ -110,6 +141,8 @@ void sync_tick(struct gossip *core)
         return;
     }
     look_at_self(core);
+    core->sync_next_ms = now + core->settings.sync_interval_ms;
+    core->gap_found = find_gap(core);
     struct member *chosen = NULL;
     uint64_t candidates = 0;
     for (size_t i = 1; i < core->member_count; i++) {
@@ -120,7 +153,6 @@ void sync_tick(struct gossip *core)
             }
         }
     }
-    core->sync_next_ms = now + core->settings.sync_interval_ms;
     core_wake(core, core->sync_next_ms);
     if (chosen != NULL) {
         enum stream_use use = wanted_use(core, chosen);

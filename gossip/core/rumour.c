@@ -16,7 +16,11 @@
 #include <utlist.h>
 
 /* A datagram leaves this much to change-sets when any wait. */
-enum { FACTS_ROOM = DATAGRAM_ROOM * 6 / 10 };
+enum {
+    FACTS_ROOM = DATAGRAM_ROOM * 6 / 10,
+    DATAGRAMS_PER_PEER = 4, /* and tick */
+    RUMOUR_VECTOR = 4,      /* writers of a row that are named */
+};
 
 static uint32_t send_limit(const struct gossip *core)
 {
@@ -56,7 +60,57 @@ void rumour_fact(struct gossip *core, struct member *member)
     core_wake(core, core->gossip_next_ms);
 }
 
-void rumour_change_set(struct gossip *core, const struct gossip_part *part, bool local)
+/*
+ * A row as a rumour carries it: with the latest writers only. A receiver needs the write's own
+ * entry to keep its index true (what else the row has been through reached it, or will, as a write
+ * or by sync); whole vectors would soon fit no datagram.
+ */
+static struct row *copy_for_rumour(const struct row *row)
+{
+    struct dot vector[RUMOUR_VECTOR];
+    size_t count = 0;
+    size_t first = row->vector_len > RUMOUR_VECTOR ? row->vector_len - RUMOUR_VECTOR : 0;
+    for (size_t i = first; i < row->vector_len && count < RUMOUR_VECTOR - 1; i++) {
+        if (origin_compare(row->vector[i].origin, row->dot.origin) != 0) {
+            vector[count++] = row->vector[i];
+        }
+    }
+    vector[count++] = row->dot;
+    return row_copy(row, vector, count);
+}
+
+static struct rumour *rumour_new(struct gossip *core, const struct gossip_part *part, bool local)
+{
+    struct rumour *rumour = mem_new(sizeof(*rumour));
+    const struct row **rows = mem_array(part->row_count, sizeof(*rows));
+    for (size_t i = 0; i < part->row_count; i++) {
+        rows[i] = copy_for_rumour(part->rows[i]);
+    }
+    rumour->local = local;
+    rumour->born_ms = core->now.mono_ms;
+    rumour->part = *part;
+    rumour->part.rows = rows;
+    if (local) {
+        DL_PREPEND(core->local_rumours, rumour);
+    } else {
+        DL_PREPEND(core->other_rumours, rumour);
+    }
+    core->rumour_count++;
+    return rumour;
+}
+
+static bool fits_datagram(struct gossip *core, const struct gossip_part *part)
+{
+    struct bundle bundle;
+    bundle_init(core, &bundle);
+    bool fits = bundle.size + msg_part_size(part) <= DATAGRAM_ROOM;
+    for (size_t i = 0; i < part->row_count; i++) {
+        fits = fits && (part->rows[i]->flags & ROW_SECRET) == 0;
+    }
+    return fits;
+}
+
+bool rumour_change_set(struct gossip *core, const struct gossip_part *part, bool local)
 {
     if (core->rumour_count >= RUMOURS_MAX) {
         struct rumour *head =
@@ -64,22 +118,13 @@ void rumour_change_set(struct gossip *core, const struct gossip_part *part, bool
         rumour_free(core, head->prev); /* the tail was sent most often */
         core_count(core, COUNT_rumours_dropped);
     }
-    struct rumour *rumour = mem_new(sizeof(*rumour));
-    const struct row **rows = mem_array(part->row_count, sizeof(*rows));
-    for (size_t i = 0; i < part->row_count; i++) {
-        rows[i] = row_copy(part->rows[i], NULL, 0);
+    struct rumour *rumour = rumour_new(core, part, local);
+    if (!fits_datagram(core, &rumour->part)) {
+        rumour_free(core, rumour);
+        return false;
     }
-    rumour->local = local;
-    rumour->part = *part;
-    rumour->part.rows = rows;
-    rumour->size = msg_part_size(part);
-    if (local) {
-        DL_PREPEND(core->local_rumours, rumour);
-    } else {
-        DL_PREPEND(core->other_rumours, rumour);
-    }
-    core->rumour_count++;
     core_wake(core, core->gossip_next_ms);
+    return true;
 }
 
 /* Bundles borrow from the queues until they are sent, so what is done with goes before a fill. */
@@ -87,8 +132,9 @@ static void drop_spent(struct gossip *core, struct rumour **queue, uint32_t limi
 {
     struct rumour *rumour = NULL;
     struct rumour *next = NULL;
+    uint64_t acked = *queue != NULL ? resend_acked_by_all(core) : 0;
     DL_FOREACH_SAFE (*queue, rumour, next) {
-        if (rumour->sends >= limit) {
+        if (rumour->sends >= limit && !resend_wants(core, rumour, acked)) {
             rumour_free(core, rumour);
         }
     }
@@ -97,25 +143,23 @@ static void drop_spent(struct gossip *core, struct rumour **queue, uint32_t limi
 /* ---- filling a datagram ---- */
 
 static void fill_change_sets(struct gossip *core, struct rumour **queue, struct bundle *bundle,
-                             uint64_t to)
+                             uint64_t to, uint32_t limit)
 {
-    /* Sent items move to the tail; the walk stops where it began. */
-    struct rumour *first_sent = NULL;
+    /* Sent items move to the tail, where the walk ends when it meets them. */
     struct rumour *rumour = NULL;
     struct rumour *next = NULL;
-    int tries = 32;
+    int tries = 64;
     DL_FOREACH_SAFE (*queue, rumour, next) {
-        if (rumour == first_sent || tries-- == 0) {
+        if (rumour->round_no == core->round_no || tries-- == 0) {
             break;
         }
-        if (rumour->part.origin.node == to || !bundle_add(bundle, &rumour->part)) {
+        if (rumour->sends >= limit || rumour->part.origin.node == to ||
+            !bundle_add(bundle, &rumour->part)) {
             continue;
         }
         rumour->sends++;
+        rumour->round_no = core->round_no;
         core_count(core, COUNT_rumours_sent);
-        if (first_sent == NULL) {
-            first_sent = rumour;
-        }
         DL_DELETE(*queue, rumour);
         DL_APPEND(*queue, rumour);
     }
@@ -171,8 +215,8 @@ void rumour_fill(struct gossip *core, struct bundle *bundle, uint64_t to)
     if (core->fact_rumours != 0 || core->forgotten_count != 0) {
         fill_facts(core, bundle, to, limit);
     }
-    fill_change_sets(core, &core->local_rumours, bundle, to);
-    fill_change_sets(core, &core->other_rumours, bundle, to);
+    fill_change_sets(core, &core->local_rumours, bundle, to, limit);
+    fill_change_sets(core, &core->other_rumours, bundle, to, limit);
 }
 
 /* ---- sending ---- */
@@ -181,30 +225,49 @@ void rumour_send_now(struct gossip *core, const struct gossip_part *part)
 {
     struct member *peers[GOSSIP_MEMBERS_MAX];
     size_t count = member_pick(core, 0, peers, core->settings.fanout);
-    bool secret = false;
-    for (size_t i = 0; i < part->row_count; i++) {
-        secret = secret || (part->rows[i]->flags & ROW_SECRET) != 0;
-    }
-    struct bundle bundle;
-    bundle_init(core, &bundle);
-    if (secret || bundle.size + msg_part_size(part) > DATAGRAM_ROOM) {
+    if (!rumour_change_set(core, part, true)) {
         for (size_t i = 0; i < count; i++) {
             send_summary(core, peers[i], true);
         }
+        core->gossip_next_ms = core->now.mono_ms + core->settings.gossip_interval_ms;
+        core->pull_rounds = PULL_ROUNDS; /* for whom that got lost */
+        core_wake(core, core->gossip_next_ms);
         return;
     }
-    rumour_change_set(core, part, true);
     core->gossip_next_ms = core->now.mono_ms + core->settings.gossip_interval_ms;
     for (size_t i = 0; i < count; i++) {
+        struct bundle bundle;
+        core->round_no++;
         bundle_init(core, &bundle);
         rumour_fill(core, &bundle, peers[i]->pub.id);
         bundle_send(core, &bundle, &peers[i]->pub.addr, peers[i]);
     }
 }
 
+/* What is waiting, in a few datagrams at most: a burst of writes must not take a tick each. */
+static void send_news(struct gossip *core, struct member *peer)
+{
+    core->round_no++;
+    for (int i = 0; i < DATAGRAMS_PER_PEER; i++) {
+        struct bundle bundle;
+        bundle_init(core, &bundle);
+        bundle.pull =
+            i == 0 && core->pull_rounds != 0 && peer->pub.frontier_hash != core->kv.frontier_hash;
+        rumour_fill(core, &bundle, peer->pub.id);
+        if (bundle.part_count == 0 && !bundle.pull) {
+            break;
+        }
+        bool full = bundle.size > DATAGRAM_ROOM / 2;
+        bundle_send(core, &bundle, &peer->pub.addr, peer);
+        if (!full) {
+            break;
+        }
+    }
+}
+
 static bool has_news(const struct gossip *core)
 {
-    if (core->rumour_count != 0 || core->fact_rumours != 0 || core->pull_due) {
+    if (core->rumour_count != 0 || core->fact_rumours != 0 || core->pull_rounds != 0) {
         return true;
     }
     uint32_t limit = core->forgotten_count != 0 ? send_limit(core) : 0;
@@ -256,15 +319,10 @@ void rumour_tick(struct gossip *core)
     struct member *peers[GOSSIP_MEMBERS_MAX];
     size_t count = member_pick(core, 0, peers, core->settings.fanout);
     for (size_t i = 0; i < count; i++) {
-        struct bundle bundle;
-        bundle_init(core, &bundle);
-        bundle.pull = core->pull_due && peers[i]->pub.frontier_hash != core->kv.frontier_hash;
-        rumour_fill(core, &bundle, peers[i]->pub.id);
-        if (bundle.part_count != 0 || bundle.pull) {
-            bundle_send(core, &bundle, &peers[i]->pub.addr, peers[i]);
-        }
+        send_news(core, peers[i]);
     }
-    core->pull_due = false;
+    resend_round(core);
+    core->pull_rounds -= core->pull_rounds != 0 ? 1 : 0;
     core->gossip_next_ms = core->now.mono_ms + core->settings.gossip_interval_ms;
     if (count != 0 && has_news(core)) {
         core_wake(core, core->gossip_next_ms);

@@ -14,7 +14,8 @@
 enum {
     DATAGRAM_ROOM = GOSSIP_DATAGRAM_MAX - GOSSIP_SEAL_MAX,
     BUNDLE_PARTS_MAX = 48,
-    JOIN_MAX = 64,        /* addresses to ask */
+    JOIN_MAX = 64, /* addresses to ask */
+    PULL_ROUNDS = 3,
     RUMOURS_MAX = 1024,   /* change-sets on their way; the oldest goes first, sync covers it */
     RELAYS_MAX = 256,     /* probes passed on for others */
     RELAY_COUNT = 3,      /* members asked to probe for us */
@@ -77,6 +78,7 @@ struct member {
     bool pull;                        /* it asked to be fetched from */
     uint64_t sync_stream;             /* session with it; 0: none */
 
+    uint64_t resent_ms; /* our own change-sets, to it alone */
     bool ack_due;
     uint64_t ack_sent_ms;
 
@@ -123,7 +125,8 @@ struct rumour {
     struct rumour *next;
     bool local;
     uint32_t sends;
-    size_t size;
+    uint64_t born_ms;
+    uint64_t round_no;       /* it went out in last */
     struct gossip_part part; /* change-set; rows are owned copies */
 };
 
@@ -185,7 +188,8 @@ struct stream {
     bool end_sent;
     bool end_got;
     bool done_got;
-    bool bulk;                 /* it taught us what no datagram carries */
+    bool pulled;               /* the peer said that it has what no datagram carries */
+    bool bulk;                 /* and we got it: others need telling too */
     uint32_t credit;           /* chunks we may send */
     uint32_t owed;             /* chunks we may grant again */
     struct sync_range *ranges; /* owned */
@@ -214,6 +218,7 @@ struct stream {
     X(rumours_sent)                                                                                \
     X(rumours_received)                                                                            \
     X(rumours_dropped)                                                                             \
+    X(rumours_resent)                                                                              \
     X(rows_received)                                                                               \
     X(rows_applied)                                                                                \
     X(rows_refused)                                                                                \
@@ -271,7 +276,7 @@ struct gossip {
     /* joining */
     struct addr join[JOIN_MAX];
     size_t join_count;
-    bool granted; /* somebody answered since we were last alone */
+    bool join_answered[JOIN_MAX]; /* since we were last alone */
     uint64_t join_ms;
     uint32_t join_wait_ms;
     uint64_t join_nonce;
@@ -295,7 +300,8 @@ struct gossip {
     uint64_t fact_no;
     size_t fact_rumours; /* members with `rumoured` */
     uint64_t gossip_next_ms;
-    bool pull_due; /* tell some peers to fetch from us */
+    uint32_t pull_rounds; /* how often yet to tell some peers to fetch from us */
+    uint64_t round_no;    /* of sending to one peer */
     bool acks_due;
     uint64_t acks_ms; /* not before */
 
@@ -309,6 +315,7 @@ struct gossip {
     uint64_t sync_last_ms;
     uint64_t seen_hash; /* our frontier hash when last looked at */
     uint64_t quiet_ms;  /* when it last changed */
+    bool gap_found;     /* by the last look */
     uint64_t busy_ms;   /* last session opened although news was still moving */
     struct stream *streams;
     uint64_t last_stream;

@@ -211,6 +211,7 @@ void sync_start(struct gossip *core, struct member *member, enum stream_use use)
     core->syncs_out++;
     core->sync_last_ms = core->now.mono_ms;
     member->sync_stream = stream->no;
+    stream->pulled = member->pull;
     member->pull = false;
 }
 
@@ -299,7 +300,8 @@ static void on_rows(struct gossip *core, struct stream *stream, const struct gos
             stream_end(core, stream, true); /* the table is full: no mark may follow */
             return;
         }
-        stream->bulk = stream->bulk || (changed && is_bulk(part, part->rows[i]));
+        stream->bulk =
+            stream->bulk || (changed && (stream->pulled || is_bulk(part, part->rows[i])));
         if (changed && stream->use == STREAM_AUDIT &&
             kv_frontier(&core->kv, dot->origin) >= dot->seq) {
             stream->repairs++;
@@ -323,7 +325,7 @@ static void session_complete(struct gossip *core, struct stream *stream)
                    stream->repairs, member->pub.name);
     }
     if (stream->bulk) {
-        core->pull_due = true;
+        core->pull_rounds = PULL_ROUNDS;
         core_wake(core, core->gossip_next_ms);
     }
     if (!core->in_step && stream->use == STREAM_SYNC) {

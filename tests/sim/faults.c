@@ -173,13 +173,14 @@ static void make_change(struct world *world, struct client_change *memory,
         return;
     }
     size_t len = (size_t)rng_below(&world->rng, 200);
-    if (rng_chance(&world->rng, 0.05)) {
+    bool odd = !world->options.plain;
+    if (odd && rng_chance(&world->rng, 0.05)) {
         len = (size_t)rng_below(&world->rng, sizeof(memory->value)); /* fits no datagram */
     }
     for (size_t i = 0; i < len; i++) {
         memory->value[i] = (uint8_t)rng_next(&world->rng);
     }
-    change->flags = rng_chance(&world->rng, 0.05) ? ROW_SECRET : 0;
+    change->flags = odd && rng_chance(&world->rng, 0.05) ? ROW_SECRET : 0;
     change->value = memory->value;
     change->value_len = len;
 }

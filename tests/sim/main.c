@@ -16,8 +16,9 @@ enum mutant mutant_active = MUTANT_NONE;
 static const char usage[] =
     "usage: skein_sim [--seeds N] [--first-seed S] [--nodes N] [--loss P] [--faults RATE]\n"
     "                 [--keys N] [--writes PER_SECOND] [--steps MILLISECONDS] [--settle MS]\n"
-    "                 [--twice] [--verbose] [--mutant 1..4 [--expect-failure]]\n"
+    "                 [--plain] [--twice] [--verbose] [--mutant 1..4 [--expect-failure]]\n"
     "  --steps   how long faults and writes go on, in virtual milliseconds\n"
+    "  --plain   only writes that fit a datagram and may be in one\n"
     "  --twice   run every seed twice and compare the traces\n"
     "  --expect-failure  succeed at the first seed that fails: the mutant is caught\n";
 
@@ -76,6 +77,8 @@ static bool parse(struct run *run, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             run->options.verbose = true;
+        } else if (strcmp(argv[i], "--plain") == 0) {
+            run->options.plain = true;
         } else if (strcmp(argv[i], "--twice") == 0) {
             run->twice = true;
         } else if (strcmp(argv[i], "--expect-failure") == 0) {
@@ -100,8 +103,26 @@ static void print_failure(const struct run *run, const struct sim_options *optio
                  options->seed, fault, options->seed, options->nodes, options->loss,
                  options->faults, options->keys, options->writes, options->hostile_ms,
                  options->settle_ms);
+    (void)printf("%s", options->plain ? " --plain" : "");
     (void)printf(run->mutant != 0 ? " --mutant %u\n" : "\n", run->mutant);
     (void)fflush(stdout);
+}
+
+/* The time in which that share of all writes reached everybody. */
+static double spread_s(const uint32_t *spread, double share)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < SIM_SPREAD_STEPS; i++) {
+        total += spread[i];
+    }
+    uint64_t seen = 0;
+    for (size_t i = 0; i < SIM_SPREAD_STEPS; i++) {
+        seen += spread[i];
+        if (total != 0 && (double)seen >= share * (double)total) {
+            return (double)(i + 1) * SIM_SPREAD_MS / 1000.0;
+        }
+    }
+    return 0;
 }
 
 static bool run_seed(const struct run *run, const struct sim_options *options,
@@ -172,6 +193,9 @@ int main(int argc, char **argv)
         sum.generations += result.generations;
         sum.false_deaths += result.false_deaths;
         sum.trace ^= result.trace;
+        for (size_t k = 0; k < SIM_SPREAD_STEPS; k++) {
+            sum.spread[k] += result.spread[k];
+        }
     }
     (void)printf("%" PRIu64 " seeds, %zu nodes, %g loss: %" PRIu64 " failed; settled in %.1f s on "
                  "average, %.1f s at most\n",
@@ -184,5 +208,9 @@ int main(int argc, char **argv)
                  " false deaths in calm, trace %" PRIx64 "\n",
                  sum.acknowledged, sum.refused, sum.crashes, sum.datagrams, sum.syncs, sum.cuts,
                  sum.repairs, sum.generations, sum.false_deaths, sum.trace);
+    if (run.options.faults <= 0) {
+        (void)printf("  from durable to everywhere: median %.2f s, 99 of 100 in %.2f s\n",
+                     spread_s(sum.spread, 0.5), spread_s(sum.spread, 0.99));
+    }
     return (failed == 0) != run.expect_failure ? 0 : 1;
 }

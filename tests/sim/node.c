@@ -57,6 +57,12 @@ static void on_applied(void *ctx, const struct row *row, const struct row *old)
         oracle_fail(&node->world->oracle, "%s went back to an older version of %.*s", node->name,
                     row->id_len, row->id);
     }
+    struct oracle_write *write = oracle_find(&node->world->oracle, &row->dot);
+    if (write != NULL && ++write->holders == node->world->options.nodes &&
+        node->world->options.faults <= 0 && write->durable_ms > SIM_SPREAD_FROM_MS) {
+        uint64_t step = (node->world->now - write->durable_ms) / SIM_SPREAD_MS;
+        node->world->result->spread[MIN(step, (uint64_t)SIM_SPREAD_STEPS - 1)]++;
+    }
 }
 
 static void on_event(void *ctx, enum gossip_event event, const struct gossip_member *member,
@@ -130,6 +136,7 @@ static void commit(struct node *node, const struct disk_op *op)
         if (op->batch->rows[i]->dot.origin.node == node->disk.id) {
             const struct row *row = op->batch->rows[i];
             oracle_durable(&node->world->oracle, row, is_known(node, &row->dot));
+            oracle_find(&node->world->oracle, &row->dot)->durable_ms = node->world->now;
         }
     }
 }

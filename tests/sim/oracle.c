@@ -52,7 +52,7 @@ static void dot_key(const struct dot *dot, uint8_t out[DOT_KEY_LEN])
     memcpy(out + 12, &dot->seq, 8);
 }
 
-static struct oracle_write *write_find(const struct oracle *oracle, const struct dot *dot)
+struct oracle_write *oracle_find(const struct oracle *oracle, const struct dot *dot)
 {
     uint8_t key[DOT_KEY_LEN];
     dot_key(dot, key);
@@ -65,7 +65,7 @@ void oracle_durable(struct oracle *oracle, const struct row *row, bool known)
 {
     uint8_t stamp[ROW_STAMP_LEN];
     row_stamp(row, stamp);
-    struct oracle_write *write = write_find(oracle, &row->dot);
+    struct oracle_write *write = oracle_find(oracle, &row->dot);
     if (write != NULL) {
         if (memcmp(write->stamp, stamp, sizeof(stamp)) == 0) {
             return;
@@ -155,7 +155,7 @@ struct check {
 static bool check_written(void *arg, const struct row *row)
 {
     struct check *check = arg;
-    const struct oracle_write *write = write_find(check->oracle, &row->dot);
+    const struct oracle_write *write = oracle_find(check->oracle, &row->dot);
     uint8_t stamp[ROW_STAMP_LEN];
     row_stamp(row, stamp);
     if (write == NULL || memcmp(write->stamp, stamp, sizeof(stamp)) != 0) {

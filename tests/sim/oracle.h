@@ -20,6 +20,8 @@ struct oracle_write {
     char id[ROW_ID_MAX];
     uint8_t stamp[ROW_STAMP_LEN];
     bool live;
+    uint64_t durable_ms;
+    size_t holders; /* nodes whose key holds it */
 };
 
 struct oracle_key {
@@ -45,6 +47,8 @@ void oracle_fail(struct oracle *oracle, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void oracle_durable(struct oracle *oracle, const struct row *row, bool known);
 /* The writer was told so. */
 void oracle_acknowledged(struct oracle *oracle, const struct row *row);
+
+struct oracle_write *oracle_find(const struct oracle *oracle, const struct dot *dot);
 
 /* The larger of best and row's stamp (NULL: nothing). */
 void oracle_better(uint8_t best[ROW_STAMP_LEN], const struct row *row);

@@ -15,7 +15,12 @@
 #include "tests/sim/disk.h"
 #include "tests/sim/oracle.h"
 
-enum { SIM_NODES_MAX = 128 };
+enum {
+    SIM_NODES_MAX = 128,
+    SIM_SPREAD_MS = 10,        /* one step of the histogram */
+    SIM_SPREAD_FROM_MS = 5000, /* by then all have started */
+    SIM_SPREAD_STEPS = 1000,   /* the last one: that or longer */
+};
 
 struct sim_options {
     uint64_t seed;
@@ -26,6 +31,7 @@ struct sim_options {
     uint32_t writes;     /* per second, all nodes together */
     uint64_t hostile_ms; /* how long faults and writes go on */
     uint64_t settle_ms;  /* how long the cluster may take to agree afterwards */
+    bool plain;          /* only writes that fit a datagram */
     bool verbose;
 };
 
@@ -43,6 +49,8 @@ struct sim_result {
     uint64_t repairs;      /* by audit */
     uint64_t generations;  /* begun */
     uint64_t false_deaths; /* living members declared dead */
+    /* Without faults: from durable at the origin to held by every node. */
+    uint32_t spread[SIM_SPREAD_STEPS];
 };
 
 void sim_run(const struct sim_options *options, struct sim_result *ret_result);

@@ -1,4 +1,4 @@
-/* Others' writes, and how they reach the disk. */
+/* Others' writes, and how they reach the disk. covers: persist.c */
 #include "tests/unit/gossip/core/rig.h"
 
 static struct rig *with_peers(void)

@@ -1,4 +1,4 @@
-/* Starting, loading, joining, and what the facade promises. */
+/* Starting, loading, joining, and what the facade promises. covers: join.c */
 #include "tests/unit/gossip/core/rig.h"
 
 static void damaged_memory_is_refused(void **state)

@@ -1,4 +1,5 @@
-/* Sessions: who may open them, what is sent, and what a cut one may not do. */
+/* Sessions: who may open them, what is sent, what a cut one may not do. covers: repair.c stream.c
+ */
 #include "tests/unit/gossip/core/rig.h"
 
 enum { ROWS = 600 };

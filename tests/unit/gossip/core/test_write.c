@@ -1,4 +1,4 @@
-/* Local writes: refused, staged, durable, spread. */
+/* Local writes: refused, staged, durable, spread. covers: rumour.c send.c */
 #include "tests/unit/gossip/core/rig.h"
 
 static struct rig *with_peers(void)
@@ -208,6 +208,9 @@ static void rumours_stop_after_their_share(void **state)
     struct err_info err;
     assert_int_equal(rig_write(rig, "a", "one", &err), RC_OK);
     rig_disk(rig, RC_OK);
+    for (uint64_t id = 1; id <= 3; id++) {
+        rig_hello(rig, id); /* and it has the write */
+    }
     rig_pass(rig, 5000);
     assert_int_equal(rig_count(rig, PART_CHANGE_SET), 4); /* 4 * ceil(log10(4 + 1)) */
     rig_free(rig);
