@@ -5,6 +5,7 @@
 #ifndef SKEIN_GOSSIP_CORE_STATE_H
 #define SKEIN_GOSSIP_CORE_STATE_H
 
+#include "gossip/core/counters.h"
 #include "gossip/core/gossip.h"
 #include "gossip/core/kv.h"
 #include "gossip/core/message.h"
@@ -203,45 +204,6 @@ struct stream {
 };
 
 /* ---- all of it ---- */
-
-#define CORE_COUNTERS(X)                                                                           \
-    X(datagrams_sent)                                                                              \
-    X(datagrams_received)                                                                          \
-    X(datagrams_refused)                                                                           \
-    X(probes_sent)                                                                                 \
-    X(probes_failed)                                                                               \
-    X(probes_relayed)                                                                              \
-    X(probes_by_stream)                                                                            \
-    X(suspicions)                                                                                  \
-    X(deaths)                                                                                      \
-    X(refutations)                                                                                 \
-    X(rumours_sent)                                                                                \
-    X(rumours_received)                                                                            \
-    X(rumours_dropped)                                                                             \
-    X(rumours_resent)                                                                              \
-    X(rows_received)                                                                               \
-    X(rows_applied)                                                                                \
-    X(rows_refused)                                                                                \
-    X(syncs_started)                                                                               \
-    X(syncs_accepted)                                                                              \
-    X(syncs_refused)                                                                               \
-    X(syncs_completed)                                                                             \
-    X(syncs_cut)                                                                                   \
-    X(chunks_sent)                                                                                 \
-    X(audits_started)                                                                              \
-    X(audit_repairs)                                                                               \
-    X(writes_accepted)                                                                             \
-    X(writes_refused)                                                                              \
-    X(writes_failed)                                                                               \
-    X(batches_failed)                                                                              \
-    X(generations_begun)
-
-enum core_counter {
-#define X(name) COUNT_##name,
-    CORE_COUNTERS(X)
-#undef X
-        COUNTERS_COUNT,
-};
 
 struct gossip {
     const struct gossip_ops *ops;

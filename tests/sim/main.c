@@ -145,6 +145,24 @@ static bool run_seed(const struct run *run, const struct sim_options *options,
     return result->ok;
 }
 
+static void add_result(struct sim_result *sum, const struct sim_result *result)
+{
+    sum->settled_ms += result->settled_ms;
+    sum->datagrams += result->datagrams;
+    sum->acknowledged += result->acknowledged;
+    sum->refused += result->refused;
+    sum->crashes += result->crashes;
+    sum->cuts += result->cuts;
+    sum->syncs += result->syncs;
+    sum->repairs += result->repairs;
+    sum->generations += result->generations;
+    sum->false_deaths += result->false_deaths;
+    sum->trace ^= result->trace;
+    for (size_t k = 0; k < SIM_SPREAD_STEPS; k++) {
+        sum->spread[k] += result->spread[k];
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct run run = {
@@ -182,20 +200,7 @@ int main(int argc, char **argv)
             return 0;
         }
         slowest_ms = MAX(slowest_ms, result.settled_ms);
-        sum.settled_ms += result.settled_ms;
-        sum.datagrams += result.datagrams;
-        sum.acknowledged += result.acknowledged;
-        sum.refused += result.refused;
-        sum.crashes += result.crashes;
-        sum.cuts += result.cuts;
-        sum.syncs += result.syncs;
-        sum.repairs += result.repairs;
-        sum.generations += result.generations;
-        sum.false_deaths += result.false_deaths;
-        sum.trace ^= result.trace;
-        for (size_t k = 0; k < SIM_SPREAD_STEPS; k++) {
-            sum.spread[k] += result.spread[k];
-        }
+        add_result(&sum, &result);
     }
     (void)printf("%" PRIu64 " seeds, %zu nodes, %g loss: %" PRIu64 " failed; settled in %.1f s on "
                  "average, %.1f s at most\n",
