@@ -38,6 +38,11 @@ void core_finish(struct gossip *core)
     if (!core->started) {
         return;
     }
+    struct gossip_member *self = &core->self->pub;
+    self->revision = core->kv.revision;
+    self->frontier_hash = core->kv.frontier_hash;
+    self->acked_seq = kv_frontier(&core->kv, core_origin(core));
+    self->heard_ms = core->now.mono_ms;
     persist_flush(core);
     sync_grant(core);
     if (core->acks_due) {

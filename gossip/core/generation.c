@@ -102,6 +102,11 @@ bool generation_persisted(struct gossip *core, uint64_t token, int rc)
     return true;
 }
 
+bool gossip_writable(const struct gossip *core)
+{
+    return core->started && core->gate == GATE_OPEN;
+}
+
 /* ---- asking at the start ---- */
 
 void generation_start(struct gossip *core)

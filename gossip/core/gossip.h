@@ -203,13 +203,21 @@ struct gossip_change {
 /*
  * Write all changes or none, as one change-set. Durable and visible only when ops.written says so.
  *
- * RC_BUSY     a key of it has a write that is not durable yet: try again after the next ops.written
- * RC_CLOCK    this node's clock is off by more than the limit; err says by how much and against
- * whom RC_TOO_BIG  more rows or bytes than a change-set may have, or a value above ROW_VALUE_MAX
- * RC_INVALID  two changes of one key, or an empty or overlong id
+ * RC_BUSY     a key of it has a write that is not durable yet: again after the next ops.written;
+ *             or gossip_writable says no; or too many writes wait for the disk
+ * RC_CLOCK    this node's clock is off by more than the limit; err says by how much
+ * RC_TOO_BIG  more rows or bytes than a change-set may have, or a value above ROW_VALUE_MAX
+ * RC_INVALID  two changes of one key, a kind outside 1..255, or an empty or overlong id
  */
 MUST_CHECK int gossip_write(struct gossip *core, const struct gossip_change *changes, size_t count,
                             struct gossip_now now, uint64_t *ret_write, struct err_info *err);
+
+/*
+ * False for up to some seconds after a start with a past, while peers are asked which of this
+ * node's writes they know, and while a new generation (GOSSIP_EVENT_GENERATION) is on its way to
+ * the disk.
+ */
+bool gossip_writable(const struct gossip *core);
 
 /* ---- reading (also from within ops) ---- */
 

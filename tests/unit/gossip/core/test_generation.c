@@ -55,6 +55,7 @@ static void a_restarted_node_asks_before_it_writes(void **state)
     assert_non_null(rig_sent(rig, PART_PROBE, 1));
     assert_non_null(rig_sent(rig, PART_PROBE, 2));
     assert_int_equal(try_write(rig), RC_BUSY);
+    assert_false(gossip_writable(rig->core));
     told(rig, 1, 1, 10, 0);
     assert_int_equal(try_write(rig), RC_BUSY);
     told(rig, 2, 1, 7, 0);
@@ -63,6 +64,7 @@ static void a_restarted_node_asks_before_it_writes(void **state)
     told(rig, 2, 1, 7, 0);
     assert_int_equal(try_write(rig), RC_OK);
     assert_int_equal(rig->written_seq, 11);
+    assert_true(gossip_writable(rig->core));
     assert_int_equal(gossip_origin(rig->core).generation, 1);
     rig_free(rig);
 }
