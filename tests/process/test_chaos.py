@@ -11,7 +11,7 @@ import time
 import pytest
 
 from support import chaos
-from support.api import backend, documents
+from support.api import backend, documents, route
 
 _LONG = os.environ.get("SKEIN_LONG") == "1"
 _MEMORY_MIB = 160
@@ -22,37 +22,52 @@ def _seeds():
     if text:
         first, _, last = text.partition("-")
         return list(range(int(first), int(last or first) + 1))
-    return list(range(1, 31)) if _LONG else [1, 2]
+    return list(range(1, 31)) if _LONG else [8, 15]
 
 
 @pytest.mark.parametrize("seed", _seeds())
 def test_chaos(make_cluster, make_origin, show, seed):
     rng = random.Random(seed)
-    seconds = 20 if _LONG else 8
+    seconds = 20 if _LONG else 9
     cluster = make_cluster(rng.choice((3, 3, 3, 4, 5)))
     origins = {name: make_origin(name) for name in ("web-a", "web-b")}
     cluster.start()
     for node in cluster:
         node.expected_up = True
     cluster[0].api.apply(
-        documents(*(backend(name, origin.address) for name, origin in origins.items())), "?wait=all"
+        documents(
+            *(backend(name, origin.address) for name, origin in origins.items()),
+            route("steady", chaos.Probers.HOST, "web-a"),
+        ),
+        "?wait=all",
     )
+    ballast = chaos.ballast(rng.choice((0, 50, 800)), seed)
+    if ballast:
+        cluster[1].api.apply(documents(*ballast), "?wait=all")
     history = chaos.History()
     writers = chaos.Writers(cluster.nodes, history, seed)
+    probers = chaos.Probers(cluster.nodes, history, "web-a\n")
+    watchers = chaos.Watchers(cluster.nodes)
     nemesis = chaos.Nemesis(cluster, writers, seed, steps=60)
     try:
-        writers.start()
+        for part in (probers, watchers, writers):
+            part.start()
         try:
             nemesis.run(time.monotonic() + seconds)
         finally:
             writers.stop()
+            probers.stop()
         healing = time.monotonic()
         cluster.wait_ready(60)
         chaos.wait_agreement(cluster)
         healed = time.monotonic() - healing
         nemesis.check_alive()
         history.check(chaos.held_objects(cluster[0]))
+        names = {item["metadata"]["name"] for item in cluster[0].api.list("namespaces")}
+        assert {item["metadata"]["name"] for item in ballast} <= names, "ballast is lost"
         chaos.check_routes(cluster, {name: origin.name for name, origin in origins.items()})
+        history.problems += watchers.problems()
+        watchers.stop()
         assert not history.problems, "\n".join(history.problems[:10])
         for node in cluster:
             assert not chaos.error_lines(node), chaos.error_lines(node)
@@ -65,7 +80,8 @@ def test_chaos(make_cluster, make_origin, show, seed):
     show(
         f"seed {seed}: {len(cluster.nodes)} nodes, {len(nemesis.done)} faults, {counts['acked']} "
         f"writes acknowledged, {counts['refused']} refused, {counts['unknown']} unknown; "
-        f"agreed {healed:.1f} s after the last fault"
+        f"{probers.answered} requests answered, {watchers.lines} lines watched in {watchers.lists} "
+        f"lists; agreed {healed:.1f} s after the last fault"
     )
 
 

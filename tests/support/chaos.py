@@ -9,6 +9,8 @@ The rules of the check, all of them sound whatever the schedule was:
   the same node with the same disk; A was read on B's node in the same life of its process; B named
   A's entity tag; or B was asked so long after A's answer that clocks within their limits order them.
 - A write without an answer may have happened or not, unless its token was seen.
+- What a node answers for a key is never older than what it answered or acknowledged before, in one
+  life of its process, or at all for what it acknowledged itself.
 - What a node answered as done stays on its disk. A disk is taken away only after another node has
   all that is on it (an acknowledged write lives as long as its disk or one receiver).
 """
@@ -18,10 +20,12 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
+import socket
 import threading
 import time
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 
 from support.api import Api
 from support.wait import SLOW, until
@@ -378,6 +382,9 @@ class Writers:
                     self.history.problem(f"{method} {path} on {node.name}: {answer}")
             else:
                 text = repr(answer)
+                if answer.status != 503:
+                    self.history.problem(f"{method} {path} on {node.name}: {answer}")
+                time.sleep(0.02)
         except ConnectionRefusedError as error:
             outcome, text = "refused", repr(error)
             time.sleep(0.02)
@@ -480,12 +487,143 @@ class Writers:
         self.put(other, key, rng, if_match=read.etag)
 
 
+class Probers:
+    """Ask each node for a route that nobody touches: a node that serves at all serves it."""
+
+    HOST = "steady.chaos.test"
+
+    def __init__(self, nodes, history, wanted):
+        self.history, self.wanted = history, wanted
+        self.answered = 0
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(node,), daemon=True) for node in nodes
+        ]
+
+    def start(self):
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(30 * SLOW)
+            assert not thread.is_alive(), "a prober hangs"
+
+    def _run(self, node):
+        while not self._stop.wait(0.005):
+            try:
+                answer = node.get(self.HOST, timeout=10.0)
+            except (OSError, HTTPException):
+                continue
+            if (answer.status, answer.text) == (200, self.wanted):
+                self.answered += 1
+            elif "no peer answered" not in node.log():
+                # Without a peer in its first seconds a node serves what it has.
+                self.history.problem(f"{node.name} answered {answer} for {self.HOST}")
+
+
+class Watchers:
+    """One reader of /v1/watch per node, which lists again only when it has to."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+        self.held = {node: {} for node in nodes}
+        self.lines = self.lists = 0
+        self._sockets = {}
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(node,), daemon=True) for node in nodes
+        ]
+
+    def start(self):
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self):
+        self._stop.set()
+        for sock in list(self._sockets.values()):
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # ended by itself
+        for thread in self._threads:
+            thread.join(30 * SLOW)
+            assert not thread.is_alive(), "a watcher hangs"
+
+    def problems(self, timeout=10):
+        """What watchers and nodes do not agree on. To be called before stop()."""
+
+        def differing():
+            return [
+                f"{node.name}: watched {self._token(self.held[node].get(name))}, listed "
+                f"{self._token(listed.get(name))} of {name}"
+                for node in self.nodes
+                for listed in [{i["metadata"]["name"]: i for i in node.api.list("routes")}]
+                for name in sorted(set(listed) | set(self.held[node]))
+                if self._token(self.held[node].get(name)) != self._token(listed.get(name))
+            ]
+
+        try:
+            until(lambda: not differing(), "watchers have seen everything", timeout)
+        except AssertionError:
+            return differing()
+        return []
+
+    @staticmethod
+    def _token(item):
+        return item and (item["metadata"]["resourceVersion"], item["metadata"].get("labels"))
+
+    def _run(self, node):
+        since = None
+        while not self._stop.wait(0.05):
+            try:
+                if since is None:
+                    listed = node.api.call("GET", "/v1/routes", expect=200, timeout=8.0).json()
+                    self.held[node] = {i["metadata"]["name"]: i for i in listed["items"]}
+                    since = listed["since"]
+                    self.lists += 1
+                since = self._follow(node, since)
+            except (OSError, HTTPException, ValueError, AssertionError):
+                continue
+
+    def _follow(self, node, since):
+        """Where to go on; None: list again."""
+        connection = HTTPConnection("127.0.0.1", node.admin_port, timeout=8 * SLOW)
+        try:
+            connection.request("GET", f"/v1/watch?kind=routes&since={since}")
+            self._sockets[node] = connection.sock  # the response takes it from the connection
+            response = connection.getresponse()
+            if response.status == 410:
+                return None
+            if response.status != 200:
+                return since
+            while not self._stop.is_set():
+                line = response.readline()
+                if not line.endswith(b"\n"):
+                    return since
+                event = json.loads(line)
+                self.lines += 1
+                if event["type"] == "gone":
+                    return None
+                since = event["since"]
+                if event["type"] == "changed":
+                    self.held[node][event["object"]["metadata"]["name"]] = event["object"]
+                elif event["type"] == "deleted":
+                    self.held[node].pop(event["object"]["metadata"]["name"], None)
+            return since
+        except (OSError, HTTPException):
+            return since
+        finally:
+            connection.close()
+
+
 class Nemesis:
     """Faults in an order that the seed alone decides."""
 
     KINDS = (
         ("kill", 5), ("freeze", 4), ("kill-all", 2), ("wipe", 3), ("damage", 2), ("stop", 2),
-        ("kill-two", 2), ("freeze-and-kill", 2), ("calm", 2),
+        ("kill-two", 2), ("freeze-and-kill", 2), ("kill-early", 2), ("restore", 3), ("calm", 2),
     )
 
     def __init__(self, cluster, writers, seed, steps):
@@ -567,8 +705,19 @@ class Nemesis:
     def _kill(self, step):
         node = step["nodes"][0]
         self._down(node)
+        node.process.wait()
+        if not os.path.exists(_backup(node)):
+            shutil.copytree(node.data, _backup(node))
         time.sleep(step["down"])
         self._up(node, step)
+
+    def _kill_early(self, step):
+        """Again and again while it is starting or catching up."""
+        node = step["nodes"][0]
+        for pause in (0.02, 0.05 + step["down"] / 10, 0.3):
+            self._down(node)
+            self._up(node, step)
+            time.sleep(pause)
 
     def _kill_two(self, step):
         for node in step["nodes"][:2]:
@@ -645,6 +794,19 @@ class Nemesis:
     def _wipe(self, step):
         self._lose(step, lambda node: node.wipe())
 
+    def _restore(self, step):
+        """The folder as it was at the node's first death, as from a backup."""
+        backed_up = [node for node in step["nodes"] if os.path.exists(_backup(node))]
+        if not backed_up:
+            self._kill(step)
+            return
+
+        def put_back(node):
+            node.wipe()
+            shutil.copytree(_backup(node), node.data)
+
+        self._lose({**step, "nodes": backed_up}, put_back)
+
     def _damage(self, step):
         self._lose(step, lambda node: damage(node, step["damage"]))
 
@@ -655,6 +817,10 @@ class Nemesis:
         for node in self.cluster:
             node.calm = self._epoch
         time.sleep(1.0)
+
+
+def _backup(node):
+    return node.data + ".backup"
 
 
 def damage(node, how):
@@ -684,6 +850,18 @@ def damage(node, how):
 
 def export(node):
     return node.api.call("GET", "/v1/export", expect=200).body
+
+
+def ballast(count, seed):
+    """Objects that nobody changes, so that catching up takes more than one datagram."""
+    rng = random.Random(f"ballast/{seed}")
+    return [
+        {
+            "kind": "Namespace", "metadata": {"name": f"ballast-{i}"},
+            "spec": {"description": "x" * rng.randint(10, 1500)},
+        }
+        for i in range(count)
+    ]
 
 
 def held_objects(node):
