@@ -257,7 +257,8 @@ void gossip_tick(struct gossip *core, struct gossip_now now)
     }
     core->now = now;
     clock_event(core);
-    core->deadline_ms = NEVER; /* each of these names its own again */
+    core->deadline_ms = NEVER;      /* each of these names its own again */
+    core->told_deadline_ms = NEVER; /* used up: one that is now again has to be told again */
     member_tick(core);
     probe_tick(core);
     relay_tick(core);

@@ -162,7 +162,6 @@ static void pass(struct world *world, uint64_t ms)
         world->now.mono_ms += step;
         world->now.wall_ms += step;
         world->deadline_ms = NEVER;
-        world->core->told_deadline_ms = NEVER;
         gossip_tick(world->core, world->now);
         disk(world, RC_OK);
     }

@@ -173,7 +173,6 @@ static void on_node_event(struct world *world, struct event *event)
     if (event->kind == EVENT_TICK) {
         if (node->tick_at == event->at) {
             node->tick_at = UINT64_MAX;
-            node->core->told_deadline_ms = NEVER; /* always hear of the next one */
             gossip_tick(node->core, node_now(node));
         }
     } else if (event->kind == EVENT_DISK) {

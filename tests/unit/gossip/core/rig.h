@@ -241,7 +241,6 @@ static inline void rig_pass(struct rig *rig, uint64_t ms)
         rig->now.mono_ms = MAX(rig->now.mono_ms, rig->deadline_ms);
         rig->now.wall_ms = wall + rig->now.mono_ms;
         rig->deadline_ms = NEVER;
-        rig->core->told_deadline_ms = NEVER;
         gossip_tick(rig->core, rig->now);
         rig_disk(rig, RC_OK);
     }

@@ -122,7 +122,6 @@ static void a_quiet_core_rests(void **state)
     int ticks = 0;
     while (rig->now.mono_ms < before + 10000) {
         rig->now.mono_ms = MAX(rig->deadline_ms, rig->now.mono_ms);
-        rig->core->told_deadline_ms = NEVER;
         rig->deadline_ms = NEVER;
         gossip_tick(rig->core, rig->now);
         ticks++;
