@@ -21,7 +21,8 @@
 enum {
     CONFIRM_TICK_MS = 5,
     CONFIRM_WAIT_MS = 10000,
-    CLOCK_FLAG_MS = 500, /* as the core's limit for writes */
+    CLOCK_FLAG_MS = 500,     /* as the core's limit for writes */
+    WRITABLE_WAIT_MS = 6000, /* the core asks its peers for up to 3 s after a start */
 };
 
 /* ---- reading ---- */
@@ -207,6 +208,20 @@ static int pack_change(const struct admin_change *change, struct gossip_change *
     return rc;
 }
 
+/* After a start the core takes no writes until its peers said which of its writes they know. True:
+ * wait a moment; false: it takes them, or has not for so long that a person should know. */
+static bool is_write_due_later(struct node *node)
+{
+    if (gossip_writable(gossip_net_core(node->net))) {
+        node->unwritable_since_ms = 0;
+        return false;
+    }
+    if (node->unwritable_since_ms == 0) {
+        node->unwritable_since_ms = time_mono_ms();
+    }
+    return time_mono_ms() - node->unwritable_since_ms < WRITABLE_WAIT_MS;
+}
+
 static int op_commit(void *ctx, const struct admin_change *changes, size_t count, bool wait_all,
                      admin_done done, void *arg, struct err_info *err)
 {
@@ -216,6 +231,14 @@ static int op_commit(void *ctx, const struct admin_change *changes, size_t count
                        "%zu objects change at once; at most %d are accepted: split "
                        "the manifest",
                        count, CHANGE_SET_ROWS_MAX);
+    }
+    if (is_write_due_later(node)) {
+        return RC_BUSY;
+    }
+    if (node->unwritable_since_ms != 0) {
+        return err_set(err, RC_AGAIN,
+                       "this node takes no writes yet: it cannot settle with its peers, or "
+                       "on its disk, which writes of its own were lost");
     }
     struct gossip_change *packed = mem_array(count, sizeof(*packed));
     uint8_t **bytes = mem_array(count, sizeof(*bytes));
@@ -332,12 +355,13 @@ void node_deliver(struct node *node)
 {
     check_confirming(node);
     bool ended = node->finished != NULL || node->writing == NULL;
+    bool later = node->settled != NULL && is_write_due_later(node);
     while (node->finished != NULL) {
         struct node_write *write = node->finished;
         DL_DELETE(node->finished, write);
         answer(node, write);
     }
-    if (ended) {
+    if (ended && !later) {
         call_settled(node);
     }
     if (node->confirming == NULL && (node->settled == NULL || node->writing != NULL)) {

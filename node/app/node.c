@@ -88,7 +88,7 @@ static int open_data_plane(struct node *node, struct err_info *err)
         return rc;
     }
     routing_attach(node->routing, node->proxy);
-    return RC_OK;
+    return proxy_serve(node->proxy, err);
 }
 
 static void serve(struct node *node, const char *why)

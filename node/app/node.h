@@ -84,6 +84,7 @@ struct node {
     struct node_write *confirming; /* durable here; waiting for every live node */
     struct node_write *finished;   /* done is due */
     struct node_settled *settled;
+    uint64_t unwritable_since_ms; /* the core does not take writes; 0: it does */
 
     uv_prepare_t before_poll; /* flushes routing and answers finished writes once per loop turn */
     uv_timer_t second;        /* reclaims, watches the join deadline */

@@ -144,8 +144,9 @@ static void close_all(const int *fds, size_t count)
     }
 }
 
-static int start_threads(struct proxy *proxy, struct err_info *err)
+int proxy_serve(struct proxy *proxy, struct err_info *err)
 {
+    ASSERT(!proxy->running);
     for (size_t i = 0; i < proxy->worker_count; i++) {
         if (worker_start(proxy->workers[i]) == RC_OK) {
             continue;
@@ -156,6 +157,7 @@ static int start_threads(struct proxy *proxy, struct err_info *err)
         }
         return err_set(err, RC_IO, "no thread for worker %zu", i);
     }
+    proxy->running = true;
     return RC_OK;
 }
 
@@ -194,7 +196,6 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     for (size_t i = 0; i < workers; i++) {
         worker_make(proxy, i, MAX(clients_max / workers, (uint64_t)1), files / 5 / workers, fds);
     }
-    rc = start_threads(proxy, err);
 out:
     mem_free(fds);
     if (rc != RC_OK) {
@@ -272,10 +273,10 @@ void proxy_free(struct proxy *proxy)
     if (proxy == NULL) {
         return;
     }
-    for (size_t i = 0; i < proxy->worker_count; i++) {
+    for (size_t i = 0; proxy->running && i < proxy->worker_count; i++) {
         worker_post_mt(proxy->workers[i], WORKER_MAIL_STOP, NULL);
     }
-    for (size_t i = 0; i < proxy->worker_count; i++) {
+    for (size_t i = 0; proxy->running && i < proxy->worker_count; i++) {
         worker_join(proxy->workers[i]);
     }
     proxy_discard(proxy);

@@ -5,6 +5,7 @@
  * request. An endpoint change costs O(endpoints of that backend), a host change O(rules of that
  * host), never more, and no connection is touched whose route still exists.
  *
+ * Life: proxy_start, the first configuration, proxy_serve, changes, proxy_drain, proxy_free.
  * Thread: every function is for the control thread, between proxy_start and proxy_free, unless it
  * says otherwise. Workers are threads of this unit. All strings are copied.
  */
@@ -106,10 +107,14 @@ struct proxy_endpoint {
     bool draining;   /* no new requests; what it has completes */
 };
 
-/* Open listeners, start workers. Every failure leaves nothing behind; a port in use is RC_BUSY and
+/* Open listeners. Every failure leaves nothing behind; a port in use is RC_BUSY and
  * the text names the address. */
 MUST_CHECK int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy,
                            struct err_info *err);
+
+/* Start the workers, once the first configuration is in: until then connections wait in the kernel,
+ * so that none meets an empty table. RC_IO: no threads; only proxy_free is legal. */
+MUST_CHECK int proxy_serve(struct proxy *proxy, struct err_info *err);
 
 /* The address that listener idx got (for port 0). */
 void proxy_listen_addr(const struct proxy *proxy, size_t idx, struct addr *ret_addr);

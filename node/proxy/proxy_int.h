@@ -24,6 +24,7 @@ struct proxy {
     struct access_log *access_log;
     char *node_name;
     bool draining;
+    bool running; /* workers have their threads */
 };
 
 /* The caller is an online worker; valid for this iteration. */

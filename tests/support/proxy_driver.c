@@ -188,6 +188,7 @@ static void free_rules(void)
 static int cmd_start(void)
 {
     int rc = proxy_start(&config, &proxy, &err);
+    rc = rc == RC_OK ? proxy_serve(proxy, &err) : rc;
     if (rc != RC_OK) {
         return rc;
     }

@@ -134,6 +134,7 @@ static void start(const char *access_log)
     struct proxy_config config = config_make(&any);
     config.access_log = access_log;
     assert_int_equal(proxy_start(&config, &proxy, &err), RC_OK);
+    assert_int_equal(proxy_serve(proxy, &err), RC_OK);
     proxy_listen_addr(proxy, 0, &front);
     backend = backend_new(proxy, "ns/b");
     const struct proxy_target target = {.backend = backend, .weight = 1};
