@@ -7,6 +7,8 @@
 
 enum {
     JOIN_FIRST_MS = 500,
+    JOIN_ALONE_MS =
+        2000, /* a lone node has nothing else to send, and serves old data if it gives up */
     JOIN_LAST_MS = 10000,
 };
 
@@ -60,9 +62,9 @@ void join_tick(struct gossip *core)
             send_part(core, NULL, &core->join[i], &part);
         }
     }
-    core->join_wait_ms = core->join_wait_ms == 0
-                             ? JOIN_FIRST_MS
-                             : MIN(core->join_wait_ms * 2, (uint32_t)JOIN_LAST_MS);
+    uint32_t last_ms = alone ? JOIN_ALONE_MS : JOIN_LAST_MS;
+    core->join_wait_ms =
+        core->join_wait_ms == 0 ? JOIN_FIRST_MS : MIN(core->join_wait_ms * 2, last_ms);
     core->join_ms = core->now.mono_ms + core->join_wait_ms;
     core_wake(core, core->join_ms);
 }
