@@ -33,7 +33,7 @@ static const struct object *op_find(void *ctx, const struct kind *kind, const ch
     routing_flush(node->routing);
     const struct object *object = objects_find(node->objects, kind, id);
     if (object != NULL) {
-        status_fill(node->routing, object);
+        status_fill(node->routing, gossip_net_core(node->net), object);
     }
     return object;
 }
@@ -47,7 +47,7 @@ struct each_visit {
 static bool visit_with_status(void *arg, const struct object *object)
 {
     struct each_visit *each = arg;
-    status_fill(each->node->routing, object);
+    status_fill(each->node->routing, gossip_net_core(each->node->net), object);
     return each->visit(each->arg, object);
 }
 
@@ -105,9 +105,8 @@ static uint64_t revision_max(const struct gossip *core)
 static void fill_member(const struct gossip *core, const struct gossip_member *member,
                         struct admin_member *ret_member)
 {
-    static const char *const states[] = {"alive", "suspect", "dead", "left"};
     *ret_member = (struct admin_member){
-        .state = (size_t)member->state < ARRAY_LEN(states) ? states[member->state] : "unknown",
+        .state = status_member_state(member->state),
         .is_self = member->is_self,
         .ready = member->ready,
         .revision = member->is_self ? gossip_revision(core) : member->revision,

@@ -2,6 +2,7 @@
  * What the parts count, one after the other, as Prometheus text.
  */
 #include "node/app/node.h"
+#include "node/app/status.h"
 
 #include <inttypes.h>
 
@@ -50,16 +51,17 @@ static void metrics_store(const struct node *node, struct buf *out)
 
 static void metrics_cluster(const struct node *node, struct buf *out)
 {
-    static const char *const states[] = {"alive", "suspect", "dead", "left"};
+    enum { STATES = MEMBER_LEFT + 1 };
     const struct gossip *core = gossip_net_core(node->net);
-    uint64_t counts[ARRAY_LEN(states)] = {0};
+    uint64_t counts[STATES] = {0};
     for (size_t i = 0; i < gossip_member_count(core); i++) {
         size_t state = gossip_member_at(core, i)->state;
-        counts[MIN(state, ARRAY_LEN(counts) - 1)]++;
+        counts[MIN(state, (size_t)STATES - 1)]++;
     }
     (void)buf_puts(out, "# HELP skein_members Members by state.\n# TYPE skein_members gauge\n");
-    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        (void)buf_printf(out, "skein_members{state=\"%s\"} %" PRIu64 "\n", states[i], counts[i]);
+    for (size_t i = 0; i < STATES; i++) {
+        (void)buf_printf(out, "skein_members{state=\"%s\"} %" PRIu64 "\n",
+                         status_member_state((enum member_state)i), counts[i]);
     }
     gauge(out, "skein_revision", "Writes of the cluster that this node has.",
           gossip_revision(core));

@@ -6,6 +6,7 @@
  * core in order. What the core applies is unpacked at once and marked for the data plane.
  */
 #include "node/app/node.h"
+#include "node/app/status.h"
 #include "node/base/check.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
@@ -50,12 +51,6 @@ static void on_applied(void *ctx, const struct row *row, const struct row *old)
     objects_change_done(&change);
 }
 
-static const char *member_state_name(enum member_state state)
-{
-    static const char *const names[] = {"alive", "suspect", "dead", "left"};
-    return (size_t)state < ARRAY_LEN(names) ? names[state] : "unknown";
-}
-
 static void on_event(void *ctx, enum gossip_event event, const struct gossip_member *member,
                      const char *text)
 {
@@ -68,7 +63,7 @@ static void on_event(void *ctx, enum gossip_event event, const struct gossip_mem
     case GOSSIP_EVENT_MEMBER:
         if (member != NULL) {
             log_info("member changed", "member=%s id=%016llx address=%s state=%s %s", member->name,
-                     (unsigned long long)member->id, address, member_state_name(member->state),
+                     (unsigned long long)member->id, address, status_member_state(member->state),
                      text);
         }
         break;

@@ -93,7 +93,48 @@ static Skein__EndpointStatus *endpoint_status(const struct routing *routing,
     return status;
 }
 
-void status_fill(const struct routing *routing, const struct object *object)
+const char *status_member_state(enum member_state state)
+{
+    static const char *const names[] = {"alive", "suspect", "dead", "left"};
+    return (size_t)state < ARRAY_LEN(names) ? names[state] : "unknown";
+}
+
+/* Of several members with one name the one that is most alive: a node may have come back without
+ * its disk. */
+static const struct gossip_member *member_named(const struct gossip *core, const char *name)
+{
+    const struct gossip_member *best = NULL;
+    for (size_t i = 0; core != NULL && i < gossip_member_count(core); i++) {
+        const struct gossip_member *member = gossip_member_at(core, i);
+        if (strcmp(member->name, name) == 0 && (best == NULL || member->state < best->state)) {
+            best = member;
+        }
+    }
+    return best;
+}
+
+/* NULL: no member has this name. */
+static Skein__NodeStatus *node_status(const struct gossip *core, const struct object *object)
+{
+    const struct gossip_member *member = member_named(core, object->id);
+    if (member == NULL) {
+        return NULL;
+    }
+    Skein__NodeStatus *status = mem_new(sizeof(*status));
+    skein__node_status__init(status);
+    char address[ADDR_TEXT_MAX];
+    status->id = mem_printf("%016llx", (unsigned long long)member->id);
+    status->address = mem_strdup(addr_format(&member->addr, address));
+    status->version = mem_strdup(member->version);
+    status->state = mem_strdup(status_member_state(member->state));
+    status->has_ready = status->has_revision = true;
+    status->ready = member->ready;
+    status->revision = member->is_self ? gossip_revision(core) : member->revision;
+    return status;
+}
+
+void status_fill(const struct routing *routing, const struct gossip *core,
+                 const struct object *object)
 {
     struct object_message *message = object->message;
     message_free(message->status);
@@ -105,5 +146,7 @@ void status_fill(const struct routing *routing, const struct object *object)
         message->status = (ProtobufCMessage *)backend_status(routing, object);
     } else if (descriptor == &skein__endpoint__descriptor) {
         message->status = (ProtobufCMessage *)endpoint_status(routing, object);
+    } else if (descriptor == &skein__node__descriptor) {
+        message->status = (ProtobufCMessage *)node_status(core, object);
     }
 }

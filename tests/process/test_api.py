@@ -322,3 +322,11 @@ def test_metrics_are_prometheus_text(shared, space, make_origin):
         if line.startswith(f'skein_route_responses_total{{route="{space}/r",code="2xx"}}')
     ]
     assert [line.rsplit(" ", 1)[1] for line in route_lines] == ["7"], text
+
+
+def test_status_of_a_node(shared):
+    shared[0].api.apply({"kind": "Node", "metadata": {"name": "r2"}, "spec": {"labels": {"zone": "a"}}})
+    status = shared[0].api.call("GET", "/v1/nodes/r2", expect=200).json()["status"]
+    assert (status["state"], status["ready"]) == ("alive", True)
+    assert status["address"].endswith(f":{shared[1].gossip_port}")
+    shared[0].api.call("DELETE", "/v1/nodes/r2", expect=200)

@@ -258,7 +258,7 @@ static const Skein__RouteStatus *status_of(struct world *world, const char *id)
 {
     const struct object *object = objects_find(world->objects, kind_by_name("Route"), id);
     assert_non_null(object);
-    status_fill(world->routing, object);
+    status_fill(world->routing, NULL, object);
     return (const Skein__RouteStatus *)object->message->status;
 }
 
