@@ -6,7 +6,7 @@
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev
     libuv1-dev libssl-dev libsqlite3-dev libjansson-dev libyaml-dev libcurl4-openssl-dev uthash-dev)
 packages_demo=(nginx curl)
-packages_test=(libcmocka-dev python3-pytest python3 curl nginx procps)
+packages_test=(libcmocka-dev python3-pytest python3 git curl nginx procps)
 packages_gate=(clang)
 packages_fuzz=(clang libclang-rt-dev)
 
