@@ -4,7 +4,8 @@
 # by section. The first section that fails ends the run; a summary with times closes it either way.
 #
 #   --quick   gcc release build only: unit tests, structure, processes, deploy
-#   --long    also fuzzes for a while and simulates many more seeds
+#   --long    also fuzzes for a while, simulates many more seeds, and runs the proxycheck suite if
+#             PROXYCHECK (or ../shared/proxycheck) is its folder
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
@@ -17,7 +18,7 @@ for arg in "$@"; do
     --quick) mode=quick ;;
     --long) mode=long ;;
     -h | --help)
-        sed -n '3,8s/^# \{0,1\}//p' "$0"
+        sed -n '3,9s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -148,6 +149,7 @@ if [ $mode != quick ]; then
 fi
 section "deploy/run.sh --once" scripts
 if [ $mode = long ]; then
+    section proxycheck tests/proxycheck/run.sh "${PROXYCHECK:-../shared/proxycheck}"
     section "build fuzz" build fuzz
     section fuzz fuzz
     section "simulator, many seeds" simulate 1001 2000 --nodes 20 --loss 0.2 --faults 0.6
