@@ -1,8 +1,8 @@
 """What a node makes of a bad disk: a damaged database, a full one."""
 
 import glob
-import os
 import itertools
+import os
 import re
 
 import pytest
