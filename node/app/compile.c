@@ -22,6 +22,10 @@ static void lay_timeouts(const Skein__Timeouts *from, struct proxy_timeouts *to)
     take_ms(from->tunnel, &to->tunnel_ms);
     take_ms(from->client_header, &to->client_header_ms);
     take_ms(from->keep_alive, &to->keepalive_ms);
+    take_ms(from->request, &to->request_ms);
+    take_ms(from->queue, &to->queue_ms);
+    take_ms(from->client_fin, &to->client_fin_ms);
+    take_ms(from->server_fin, &to->server_fin_ms);
 }
 
 struct proxy_timeouts compile_timeouts(const Skein__Timeouts *timeouts)
@@ -73,7 +77,10 @@ struct proxy_defaults compile_defaults(const Skein__SettingsSpec *spec)
                      .server_ms = 30000,
                      .tunnel_ms = 3600000,
                      .client_header_ms = 10000,
-                     .keepalive_ms = 300000},
+                     .keepalive_ms = 300000,
+                     .queue_ms = 5000,
+                     .client_fin_ms = 1000,
+                     .server_fin_ms = 1000},
         .forwarded = FORWARDED_APPEND,
         .dot_segments = DOT_SEGMENTS_REFUSE,
         .header_bytes_max = 32768,
@@ -105,14 +112,22 @@ uint32_t compile_weight(protobuf_c_boolean has_weight, uint32_t weight)
     return has_weight ? MIN(weight, (uint32_t)PROXY_WEIGHT_MAX) : 100;
 }
 
-enum balance compile_balance(const Skein__BackendSpec *spec)
+static enum balance compile_balance(const Skein__BackendSpec *spec)
 {
-    if (spec == NULL || !spec->has_balance) {
-        return BALANCE_RANDOM;
+    static const enum balance map[] = {
+        [SKEIN__BACKEND_SPEC__BALANCE__Random] = BALANCE_RANDOM,
+        [SKEIN__BACKEND_SPEC__BALANCE__RoundRobin] = BALANCE_ROUND_ROBIN,
+        [SKEIN__BACKEND_SPEC__BALANCE__LeastConn] = BALANCE_LEAST_CONN,
+    };
+    return spec->has_balance && (size_t)spec->balance < ARRAY_LEN(map) ? map[spec->balance]
+                                                                       : BALANCE_RANDOM;
+}
+
+struct proxy_backend compile_backend(const Skein__BackendSpec *spec)
+{
+    struct proxy_backend backend = {.idle_per_endpoint_max = PROXY_POOL_DEFAULT};
+    if (spec != NULL) {
+        backend.balance = compile_balance(spec);
     }
-    if (spec->balance == SKEIN__BACKEND_SPEC__BALANCE__RoundRobin) {
-        return BALANCE_ROUND_ROBIN;
-    }
-    return spec->balance == SKEIN__BACKEND_SPEC__BALANCE__LeastConn ? BALANCE_LEAST_CONN
-                                                                    : BALANCE_RANDOM;
+    return backend;
 }

@@ -18,7 +18,7 @@ uint32_t compile_weight(protobuf_c_boolean has_weight, uint32_t weight);
 
 enum forwarded_policy compile_forwarded(Skein__ForwardedPolicy policy);
 
-/* The policy of a backend; Random when it asks for one that this version does not have. */
-enum balance compile_balance(const Skein__BackendSpec *spec);
+/* How a backend uses its endpoints; spec may be NULL. Borrows texts of spec. */
+struct proxy_backend compile_backend(const Skein__BackendSpec *spec);
 
 #endif

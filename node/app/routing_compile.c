@@ -44,9 +44,9 @@ static void pool_compile(struct routing *routing, struct pool *pool)
     }
     const Skein__BackendSpec *spec =
         pool->object != NULL ? (const Skein__BackendSpec *)pool->object->message->spec : NULL;
+    const struct proxy_backend policy = compile_backend(spec);
     struct err_info err = {0};
-    int rc =
-        backend_set(routing->proxy, pool->backend, compile_balance(spec), endpoints, count, &err);
+    int rc = backend_set(routing->proxy, pool->backend, &policy, endpoints, count, &err);
     if (rc != RC_OK) {
         log_error("a backend keeps its old endpoints", "backend=%s reason=\"%s\"", pool->name,
                   err.text);

@@ -248,7 +248,7 @@ static struct endpoint_set *set_build(const struct backend *backend, const struc
     return set;
 }
 
-int backend_replace(struct backend *backend, enum balance balance,
+int backend_replace(struct backend *backend, const struct proxy_backend *policy,
                     const struct proxy_endpoint *endpoints, size_t count, struct err_info *err)
 {
     if (count > PROXY_ENDPOINTS_MAX) {
@@ -264,8 +264,8 @@ int backend_replace(struct backend *backend, enum balance balance,
     struct endpoint_set *old = atomic_load_explicit(&backend->set, memory_order_relaxed);
     struct set_entry *sorted = entries_sorted(old);
     struct endpoint_set *set = set_build(backend, sorted, old->count, endpoints, count);
-    set->balance = balance;
-    if (balance == BALANCE_ROUND_ROBIN) {
+    set->balance = policy->balance;
+    if (policy->balance == BALANCE_ROUND_ROBIN) {
         set_schedule(set);
     }
     atomic_store_explicit(&backend->set, set, memory_order_seq_cst);

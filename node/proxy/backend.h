@@ -63,7 +63,7 @@ void backend_destroy(struct backend *backend);
 
 /* As backend_set of proxy.h. An address given twice counts once, as it was given first. Control
  * thread. */
-MUST_CHECK int backend_replace(struct backend *backend, enum balance balance,
+MUST_CHECK int backend_replace(struct backend *backend, const struct proxy_backend *policy,
                                const struct proxy_endpoint *endpoints, size_t count,
                                struct err_info *err);
 

@@ -90,7 +90,7 @@ static void client_refuse(struct client *client, enum reason reason)
     client->request_done = false;
     client->http10 = false;
     client->is_head = false;
-    client_put_answer(client, reason);
+    client_put_answer(client, &(const struct exchange_answer){.reason = reason});
 }
 
 /* Begin the exchange for the head that was just parsed. */
@@ -98,7 +98,7 @@ static void begin_exchange(struct client *client, const char *bytes,
                            const struct proxy_defaults *defaults)
 {
     struct worker *worker = worker_of(client);
-    const struct h1_head *head = &worker->request;
+    struct h1_head *head = &worker->request;
     const struct h1_body_limits limits = {.body_bytes = defaults->body_bytes_max};
     if (client->state == CLIENT_IDLE) {
         client->start_ns = uv_hrtime();
@@ -118,6 +118,7 @@ static void begin_exchange(struct client *client, const char *bytes,
         .head = head,
         .bytes = bytes,
         .peer = &client->peer,
+        .client = &client->addr,
         .start_ns = client->start_ns,
     };
     exchange_start(worker, &client->side, &request);
@@ -451,6 +452,7 @@ void client_accept(struct worker *worker, int fd, const struct addr *peer, uint1
     client->side.ops = &client_side_ops;
     client->state = CLIENT_IDLE;
     buf_init(&client->trailers, CLIENT_TRAILER_BYTES_MAX);
+    client->addr = *peer;
     fwd_peer_init(&client->peer, peer, local_port, false);
     DL_APPEND(worker->clients, client);
     worker->client_count++;

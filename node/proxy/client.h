@@ -66,6 +66,7 @@ struct client {
     struct buf trailers;
     uint64_t start_ns;  /* first byte of this request */
     uint64_t discarded; /* in LINGER */
+    struct addr addr;   /* the peer's, or what its PROXY header says */
     struct fwd_peer peer;
 };
 

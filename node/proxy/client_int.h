@@ -28,7 +28,7 @@ void client_update_reading(struct client *client);
 enum reason client_fault_reason(enum h1_fault fault);
 
 /* Write an answer of our own and go on, linger or close. */
-void client_put_answer(struct client *client, enum reason reason);
+void client_put_answer(struct client *client, const struct exchange_answer *what);
 /* End the connection when all that waits is sent. */
 void client_close_when_sent(struct client *client);
 /* closing_soon, and nothing waits any more. */

@@ -114,11 +114,12 @@ static enum h1_framing out_framing(const struct client *client, const struct h1_
     UNREACHABLE("framing");
 }
 
-static void side_head(struct client_side *side, const struct h1_head *head, const char *bytes)
+static void side_head(struct client_side *side, const struct h1_head *head, const char *bytes,
+                      const char *lines, size_t lines_len)
 {
     struct client *client = of_side(side);
     struct worker *worker = worker_of(client);
-    struct h1_out how = {.date = worker_date(worker)};
+    struct h1_out how = {.date = worker_date(worker), .extra = lines, .extra_len = lines_len};
     if (head->upgrade) {
         how.connection = H1_CONNECTION_UPGRADE;
         client->keep = false;
@@ -212,25 +213,28 @@ static void put_options(struct buf *out, const char *date, enum status_end end)
     h1_put_end(out);
 }
 
-void client_put_answer(struct client *client, enum reason reason)
+/* The lines that a status has by itself. */
+static const char *lines_of_status(uint16_t status)
+{
+    if (status == 503) {
+        return "Retry-After: 1\r\n";
+    }
+    return status == 405 ? "Allow: " METHODS "\r\n" : NULL;
+}
+
+void client_put_answer(struct client *client, const struct exchange_answer *what)
 {
     struct worker *worker = worker_of(client);
-    const struct reason_row *row = reason_row(reason);
-    const char *extra = NULL;
-    if (row->status == 503) {
-        extra = "Retry-After: 1\r\n";
-    } else if (row->status == 405) {
-        extra = "Allow: " METHODS "\r\n";
-    }
+    const struct reason_row *row = reason_row(what->reason);
     bool keep = client->keep && client->request_done && !worker->draining;
     const struct status_answer answer = {
-        .status = row->status,
+        .status = what->status != 0 ? what->status : row->status,
         .end = !keep            ? STATUS_END_CLOSE
                : client->http10 ? STATUS_END_KEEP_ALIVE
                                 : STATUS_END_KEEP,
         .is_head = client->is_head,
         .date = worker_date(worker),
-        .extra = extra,
+        .extra = what->lines != NULL ? what->lines : lines_of_status(row->status),
         .detail = row->text,
     };
     client->keep = keep;
@@ -245,15 +249,15 @@ void client_put_answer(struct client *client, enum reason reason)
     response_done(client);
 }
 
-static void side_answer(struct client_side *side, enum reason reason)
+static void side_answer(struct client_side *side, const struct exchange_answer *answer)
 {
     struct client *client = of_side(side);
     /* A request without body is complete, though nobody was told so yet. */
     client->request_done = client->request_done || h1_body_done(&client->body);
-    if (reason == REASON_CONNECT_METHOD) {
+    if (answer->reason == REASON_CONNECT_METHOD) {
         client->keep = false; /* what follows is meant for somebody else */
     }
-    client_put_answer(client, reason);
+    client_put_answer(client, answer);
 }
 
 static void side_cut(struct client_side *side)

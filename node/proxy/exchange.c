@@ -31,6 +31,7 @@ void exchange_start(struct worker *worker, struct client_side *side,
     exchange->client = side;
     exchange->start_ns = request->start_ns;
     exchange->replayable = true;
+    exchange->client_addr = *request->client;
     buf_init(&exchange->trailers, WORKER_SCRATCH_BYTES);
     side->exchange = exchange;
     stat_add(&worker->stats, STAT_REQUESTS, 1);
@@ -106,21 +107,27 @@ static void exchange_fail(struct exchange *exchange)
 
 void exchange_answer(struct exchange *exchange, enum reason reason)
 {
+    exchange_answer_with(exchange, &(const struct exchange_answer){.reason = reason});
+}
+
+void exchange_answer_with(struct exchange *exchange, const struct exchange_answer *answer)
+{
     struct client_side *client = exchange->client;
+    enum reason reason = answer->reason;
     bool cut = exchange->response_begun;
     exchange->reason = reason;
     if (cut) {
         stat_add(&exchange->worker->stats, STAT_RESPONSE_CUT, 1);
         exchange->status = exchange->tunnel ? exchange->status : 0;
     } else {
-        exchange->status = reason_row(reason)->status;
+        exchange->status = answer->status != 0 ? answer->status : reason_row(reason)->status;
         counter_add(&exchange->worker->stats.answered[reason], 1);
     }
     exchange_fail(exchange);
     if (cut) {
         client->ops->cut(client);
     } else {
-        client->ops->answer(client, reason);
+        client->ops->answer(client, answer);
     }
 }
 
@@ -191,8 +198,7 @@ void exchange_interim(struct exchange *exchange, const struct h1_head *head, con
     exchange->client->ops->interim(exchange->client, head, bytes);
 }
 
-void exchange_response_head(struct exchange *exchange, const struct h1_head *head,
-                            const char *bytes)
+void exchange_response_head(struct exchange *exchange, struct h1_head *head, const char *bytes)
 {
     exchange->response_begun = true;
     exchange->status = head->status;
@@ -201,7 +207,7 @@ void exchange_response_head(struct exchange *exchange, const struct h1_head *hea
         exchange->tunnel = true;
         stat_add(&exchange->worker->stats, STAT_TUNNELS, 1);
     }
-    exchange->client->ops->head(exchange->client, head, bytes);
+    exchange->client->ops->head(exchange->client, head, bytes, NULL, 0);
 }
 
 void exchange_response_data(struct exchange *exchange, const char *bytes, size_t len)

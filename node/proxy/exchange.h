@@ -28,6 +28,18 @@
 #include "node/proxy/worker.h"
 
 struct exchange;
+struct policy;
+
+/* An answer of our own. Borrowed for the call. */
+struct exchange_answer {
+    enum reason reason;
+    uint16_t status;   /* 0: the reason's */
+    const char *lines; /* whole field lines ("Location: /b\r\n"); NULL: none */
+    size_t lines_len;
+    const char *content_type; /* with body: instead of the built-in page */
+    const char *body;         /* NULL: the built-in page, or none where it has none */
+    size_t body_len;
+};
 
 /* The side that a request came from. Embedded in a codec's object. */
 struct client_side {
@@ -39,12 +51,14 @@ struct client_ops {
     /* An interim response (1xx but 101). */
     void (*interim)(struct client_side *side, const struct h1_head *head, const char *bytes);
     /* The final head. With head->upgrade (101) both directions are raw bytes from here on. */
-    void (*head)(struct client_side *side, const struct h1_head *head, const char *bytes);
+    /* lines: whole field lines that the router adds. */
+    void (*head)(struct client_side *side, const struct h1_head *head, const char *bytes,
+                 const char *lines, size_t lines_len);
     void (*data)(struct client_side *side, const char *bytes, size_t len);
     /* The response is complete; trailers are whole lines or empty. The exchange is over. */
     void (*end)(struct client_side *side, const char *trailers, size_t len);
     /* A whole response of our own; the exchange is over. */
-    void (*answer)(struct client_side *side, enum reason reason);
+    void (*answer)(struct client_side *side, const struct exchange_answer *answer);
     /* The response cannot be completed: make the client see that. The exchange is over. */
     void (*cut)(struct client_side *side);
     /* Stop or go on delivering the request. */
@@ -91,6 +105,16 @@ enum lost {
     LOST_TIMEOUT, /* no progress in time */
 };
 
+/* Who ended an exchange, and in what phase; for the access log. */
+enum exchange_end {
+    EXCHANGE_END_NONE = 0, /* both sides are done */
+    EXCHANGE_END_CLIENT,   /* the client went away */
+    EXCHANGE_END_ENDPOINT, /* the endpoint did, or answered nonsense */
+    EXCHANGE_END_PROXY,    /* refused here: limits, access, no route */
+    EXCHANGE_END_TIME,     /* a time limit */
+    EXCHANGE_END_RESOURCE, /* no connection, descriptor or place in the queue */
+};
+
 enum {
     EXCHANGE_TRIED_MAX = 9,        /* first and retries */
     EXCHANGE_REPLAY_BYTES = 16384, /* body kept for a repetition once some of it was sent */
@@ -107,8 +131,12 @@ struct exchange {
     struct backend *backend;   /* of rule */
     struct endpoint *endpoint; /* its in-flight count; kept by the upstream connection */
 
-    struct proxy_timeouts timeouts; /* none is 0 */
+    const struct policy *policy; /* of rule; NULL: it asks for nothing */
+    struct addr client_addr;     /* who asks: the peer, or whom trusted proxies name */
+
+    struct proxy_timeouts timeouts; /* none is 0, but for request_ms */
     uint32_t retries_left;
+    uint64_t hash; /* BALANCE_HASH: of the key; set once backend is known */
 
     struct chunk *head;  /* outgoing request head, kept while a repetition is possible */
     struct chunkq body;  /* and the body so far */
@@ -120,11 +148,16 @@ struct exchange {
     uint32_t tried_count;
     enum reason failure; /* of the last try, for the answer when no other is left */
 
-    uint64_t start_ns;
+    uint64_t start_ns;     /* first byte of the request */
+    uint64_t routed_ns;    /* head read; this and the next three only with an access log */
+    uint64_t sent_ns;      /* to the endpoint that answers, after queue */
+    uint64_t connected_ns; /* to it */
+    uint64_t head_ns;      /* of its response */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint16_t status; /* 0: none was sent */
     enum reason reason;
+    enum exchange_end end;
 
     bool idempotent : 1;
     bool upgrade : 1;      /* asked for */
@@ -148,9 +181,10 @@ struct exchange {
 
 /* What the client's codec knows of a request. */
 struct exchange_request {
-    const struct h1_head *head; /* borrowed for the call, as are the bytes */
+    struct h1_head *head; /* borrowed for the call, as are the bytes; fields may be marked to go */
     const char *bytes;
     const struct fwd_peer *peer;
+    const struct addr *client; /* the peer's address, or what its PROXY header says */
     uint64_t start_ns;
 };
 
@@ -167,6 +201,8 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
  */
 void exchange_try(struct exchange *exchange);
 void exchange_answer(struct exchange *exchange, enum reason reason);
+/* The same with lines, status or body of its own, as exchange_route has them. */
+void exchange_answer_with(struct exchange *exchange, const struct exchange_answer *answer);
 void exchange_forget_replay(struct exchange *exchange);
 
 /* From the client's codec. */
@@ -179,8 +215,7 @@ void exchange_client_finished(struct exchange *exchange); /* tunnel: end of inpu
 
 /* From the upstream's codec. */
 void exchange_interim(struct exchange *exchange, const struct h1_head *head, const char *bytes);
-void exchange_response_head(struct exchange *exchange, const struct h1_head *head,
-                            const char *bytes);
+void exchange_response_head(struct exchange *exchange, struct h1_head *head, const char *bytes);
 void exchange_response_data(struct exchange *exchange, const char *bytes, size_t len);
 void exchange_response_end(struct exchange *exchange, const char *trailers, size_t len);
 void exchange_upstream_full(struct exchange *exchange, bool full);

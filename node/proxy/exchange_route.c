@@ -23,6 +23,10 @@ static void resolve_timeouts(struct proxy_timeouts *out, const struct proxy_time
     out->tunnel_ms = or_default(rule->tunnel_ms, defaults->tunnel_ms);
     out->client_header_ms = or_default(rule->client_header_ms, defaults->client_header_ms);
     out->keepalive_ms = or_default(rule->keepalive_ms, defaults->keepalive_ms);
+    out->request_ms = or_default(rule->request_ms, defaults->request_ms);
+    out->queue_ms = or_default(rule->queue_ms, defaults->queue_ms);
+    out->client_fin_ms = or_default(rule->client_fin_ms, defaults->client_fin_ms);
+    out->server_fin_ms = or_default(rule->server_fin_ms, defaults->server_fin_ms);
 }
 
 /* The path that routes are matched on, in worker->path when it had to be changed. */

@@ -232,10 +232,10 @@ void backend_unref(struct proxy *proxy, struct backend *backend)
     proxy_reclaim(proxy);
 }
 
-int backend_set(struct proxy *proxy, struct backend *backend, enum balance balance,
+int backend_set(struct proxy *proxy, struct backend *backend, const struct proxy_backend *policy,
                 const struct proxy_endpoint *endpoints, size_t count, struct err_info *err)
 {
-    int rc = backend_replace(backend, balance, endpoints, count, err);
+    int rc = backend_replace(backend, policy, endpoints, count, err);
     proxy_reclaim(proxy);
     return rc;
 }

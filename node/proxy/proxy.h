@@ -15,6 +15,7 @@
 #include "node/base/addr.h"
 #include "node/base/buf.h"
 #include "node/base/errors.h"
+#include "node/proxy/proxy_policy.h"
 
 enum {
     PROXY_WORKERS_MAX = 64,
@@ -35,6 +36,10 @@ struct proxy_timeouts {
     uint32_t tunnel_ms;        /* no traffic either way after an upgrade */
     uint32_t client_header_ms; /* whole request head, from its first byte or the accept */
     uint32_t keepalive_ms;     /* idle client connection between requests */
+    uint32_t request_ms;       /* whole exchange; 0 here and in the defaults: no limit */
+    uint32_t queue_ms;         /* waiting for a free endpoint */
+    uint32_t client_fin_ms;    /* half-closed by the client */
+    uint32_t server_fin_ms;    /* half-closed by the endpoint */
 };
 
 enum forwarded_policy {
@@ -52,7 +57,8 @@ enum dot_segments {
 
 /* Cluster-wide defaults, as Settings gives them. All fields set. */
 struct proxy_defaults {
-    struct proxy_timeouts timeouts; /* 5 s, 30 s, 30 s, 1 h, 10 s, 300 s unless configured */
+    /* 5 s, 30 s, 30 s, 1 h, 10 s, 300 s, none, 5 s, 1 s, 1 s unless configured */
+    struct proxy_timeouts timeouts;
     enum forwarded_policy forwarded;
     enum dot_segments dot_segments;
     uint32_t header_bytes_max;      /* 32768 */
@@ -61,6 +67,18 @@ struct proxy_defaults {
     uint64_t body_bytes_max;        /* 0: unlimited; above it 413 */
     uint32_t retries_max;           /* further endpoints tried after a failed connect: 2 */
     uint32_t idle_per_endpoint_max; /* pooled upstream connections per worker and endpoint: 64 */
+    struct proxy_retries retries;   /* set: instead of retries_max */
+    bool continue_closed; /* go on with an exchange whose client sends no more (closedClient) */
+    bool ignore_empty;    /* close silently when a connection ends without a request */
+    uint32_t connections_per_client_max; /* 0: no limit */
+    struct proxy_texts trusted_proxies;  /* CIDRs whose forwarded fields are believed */
+    const char *unique_id_header;        /* NULL: none; set unless a trusted proxy did */
+    const char *unique_id_format;        /* template; NULL: random 128 bits in hex */
+    struct proxy_edits request;          /* before the rule's */
+    struct proxy_edits response;         /* after the rule's */
+    const char *hsts;
+    struct proxy_error_pages error_pages;
+    struct proxy_captures captures;
 };
 
 struct proxy_config {
@@ -93,18 +111,24 @@ struct proxy_rule {
     struct proxy_timeouts timeouts;
     bool forwarded_set; /* else the default policy */
     enum forwarded_policy forwarded;
+    const struct proxy_policy *policy; /* NULL: asks for nothing */
 };
 
-enum balance {
-    BALANCE_RANDOM = 0, /* two weighted draws, the less loaded wins */
-    BALANCE_LEAST_CONN,
-    BALANCE_ROUND_ROBIN,
-};
+enum { PROXY_TOKEN_BYTES = 12 };
 
 struct proxy_endpoint {
     struct addr addr;
-    uint32_t weight; /* 0: gets nothing */
-    bool draining;   /* no new requests; what it has completes */
+    uint32_t weight; /* 0: only holders of its sticky cookie */
+    bool draining;   /* the same; what it has completes */
+    /* What stands for it in sticky cookies: the same on every node, not to be guessed. */
+    uint8_t token[PROXY_TOKEN_BYTES];
+};
+
+/* What checks found. */
+enum proxy_health {
+    PROXY_HEALTH_UNKNOWN = 0, /* taken as up */
+    PROXY_HEALTH_UP,
+    PROXY_HEALTH_DOWN,
 };
 
 /* Open listeners. Every failure leaves nothing behind; a port in use is RC_BUSY and
@@ -129,7 +153,8 @@ void backend_unref(struct proxy *proxy, struct backend *backend); /* NULL is acc
 
 /* Replace policy and endpoints. Live state of an endpoint whose address stays is kept. RC_TOO_BIG.
  */
-MUST_CHECK int backend_set(struct proxy *proxy, struct backend *backend, enum balance balance,
+MUST_CHECK int backend_set(struct proxy *proxy, struct backend *backend,
+                           const struct proxy_backend *policy,
                            const struct proxy_endpoint *endpoints, size_t count,
                            struct err_info *err);
 

@@ -35,7 +35,7 @@ static struct proxy_config config = {
     .access_log = log_path,
     .defaults =
         {
-            .timeouts = {5000, 30000, 30000, 3600000, 10000, 300000},
+            .timeouts = {5000, 30000, 30000, 3600000, 10000, 300000, 0, 5000, 1000, 1000},
             .header_bytes_max = 32768,
             .header_count_max = 128,
             .uri_bytes_max = 8192,
@@ -141,7 +141,9 @@ static int cmd_backend(char **words, size_t count)
         }
         n++;
     }
-    return backend_set(proxy, backend_named(words[1]), balance, endpoints, n, &err);
+    const struct proxy_backend policy = {.balance = balance,
+                                         .idle_per_endpoint_max = PROXY_POOL_DEFAULT};
+    return backend_set(proxy, backend_named(words[1]), &policy, endpoints, n, &err);
 }
 
 static int cmd_rule(char **words, size_t count)

@@ -20,9 +20,10 @@ class Refused(Exception):
 class Driver:
     """A running data plane; settings are given to start(), the rest goes through methods."""
 
-    def __init__(self, workers=2, log="off", listen=("127.0.0.1:0",), **settings):
+    def __init__(self, workers=2, log="off", listen=("127.0.0.1:0",), under=(), **settings):
+        """under: a command that runs it (strace, valgrind)."""
         self.process = subprocess.Popen(
-            [DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*under, DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._lock = threading.Lock()
         self.backends = {}

@@ -67,11 +67,11 @@ static void look_for_gap(void)
     }
 }
 
-int backend_set(struct proxy *proxy, struct backend *backend, enum balance balance,
+int backend_set(struct proxy *proxy, struct backend *backend, const struct proxy_backend *policy,
                 const struct proxy_endpoint *endpoints, size_t count, struct err_info *err)
 {
     (void)proxy;
-    (void)balance;
+    (void)policy;
     (void)endpoints;
     (void)err;
     assert_true(backend->live);

@@ -60,7 +60,10 @@ static void configure(const char *text)
     }
     gone[0] = '\0';
     struct err_info err;
-    assert_int_equal(backend_replace(backend, BALANCE_RANDOM, from, count, &err), RC_OK);
+    assert_int_equal(backend_replace(backend,
+                                     &(const struct proxy_backend){.balance = BALANCE_RANDOM}, from,
+                                     count, &err),
+                     RC_OK);
 }
 
 static struct endpoint *entry(size_t idx)
@@ -133,8 +136,13 @@ static void test_limits(void **state)
     struct err_info err;
     struct proxy_endpoint from = {.weight = PROXY_WEIGHT_MAX + 1};
     configure("1");
-    assert_int_equal(backend_replace(backend, BALANCE_RANDOM, &from, 1, &err), RC_TOO_BIG);
-    assert_int_equal(backend_replace(backend, BALANCE_RANDOM, &from, PROXY_ENDPOINTS_MAX + 1, &err),
+    assert_int_equal(backend_replace(backend,
+                                     &(const struct proxy_backend){.balance = BALANCE_RANDOM},
+                                     &from, 1, &err),
+                     RC_TOO_BIG);
+    assert_int_equal(backend_replace(backend,
+                                     &(const struct proxy_backend){.balance = BALANCE_RANDOM},
+                                     &from, PROXY_ENDPOINTS_MAX + 1, &err),
                      RC_TOO_BIG);
     assert_int_equal(backend_endpoints(backend)->count, 1); /* nothing changed */
 }

@@ -41,7 +41,9 @@ static void configure(enum balance balance, const uint32_t *weights, size_t coun
         from[i].weight = weights[i];
     }
     struct err_info err;
-    assert_int_equal(backend_replace(backend, balance, from, count, &err), RC_OK);
+    assert_int_equal(backend_replace(backend, &(const struct proxy_backend){.balance = balance},
+                                     from, count, &err),
+                     RC_OK);
     mem_free(from);
     (void)qsbr_reclaim(&catalog.qsbr);
 }

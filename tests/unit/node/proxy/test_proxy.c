@@ -116,7 +116,7 @@ static struct proxy_config config_make(const struct addr *listen_addr)
         .access_log = "off",
         .defaults =
             {
-                .timeouts = {5000, 30000, 30000, 3600000, 10000, 300000},
+                .timeouts = {5000, 30000, 30000, 3600000, 10000, 300000, 0, 5000, 1000, 1000},
                 .header_bytes_max = 32768,
                 .header_count_max = 128,
                 .uri_bytes_max = 8192,
@@ -157,7 +157,10 @@ static void endpoints(const struct addr *addrs, size_t count)
     for (size_t i = 0; i < count; i++) {
         from[i] = (struct proxy_endpoint){.addr = addrs[i], .weight = 1};
     }
-    assert_int_equal(backend_set(proxy, backend, BALANCE_ROUND_ROBIN, from, count, &err), RC_OK);
+    assert_int_equal(backend_set(proxy, backend,
+                                 &(const struct proxy_backend){.balance = BALANCE_ROUND_ROBIN},
+                                 from, count, &err),
+                     RC_OK);
 }
 
 static int dial(void)
