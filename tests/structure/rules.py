@@ -85,7 +85,7 @@ UNTESTED = {
 }
 
 UNIT_FOLDERS = tuple(LEVEL)
-README_FOLDERS = ("", "tests", "deploy") + UNIT_FOLDERS
+README_FOLDERS = ("", "tests", "tests/bench", "deploy") + UNIT_FOLDERS
 
 # Written in pieces, so that this file does not break its own rule.
 MACHINE_PATHS = tuple("/" + name for name in ("work/", "tmp/skein/", "root/", "root\""))
