@@ -7,6 +7,7 @@
 #ifndef SKEIN_PROTO_VALIDATE_H
 #define SKEIN_PROTO_VALIDATE_H
 
+#include "node/base/cidr.h"
 #include "node/base/defs.h"
 #include "node/base/errors.h"
 #include "proto/object.h"
@@ -68,19 +69,6 @@ MUST_CHECK int endpoint_address_canonical(const char *text, char out[ENDPOINT_AD
 
 /* Is a canonical address an IP address, as opposed to a DNS name? */
 bool endpoint_address_is_ip(const char *address);
-
-/* An IP network. bits counts from the left; addresses are in network order. */
-struct cidr {
-    uint8_t addr[16];
-    uint8_t len;  /* 4 or 16 */
-    uint8_t bits; /* 0..32 or 0..128 */
-};
-
-/* "10.0.0.0/8", "2001:db8::/32", or one address. Bits to the right of the prefix must be zero. */
-MUST_CHECK int cidr_parse(const char *text, struct cidr *ret_cidr, struct err_info *err);
-
-/* addr of 4 or 16 bytes. A v4-mapped IPv6 address is compared as the IPv4 address that it is. */
-bool cidr_has(const struct cidr *cidr, const uint8_t *addr, size_t len);
 
 /* ---- Endpoint objects ----
  *
