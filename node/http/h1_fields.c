@@ -6,27 +6,13 @@
  */
 #include "node/http/h1_int.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 enum {
     NOMINATED_MAX = 32, /* names that Connection may list; the work is this times the fields */
 };
 
-/* Fields that never outlive the connection, and "Proxy", which CGI takes for configuration. */
-static const uint64_t hop_names = H1_BIT(H1_CONNECTION) | H1_BIT(H1_KEEP_ALIVE) |
-                                  H1_BIT(H1_PROXY_CONNECTION) | H1_BIT(H1_TE) |
-                                  H1_BIT(H1_TRANSFER_ENCODING) | H1_BIT(H1_UPGRADE) |
-                                  H1_BIT(H1_HTTP2_SETTINGS) | H1_BIT(H1_PROXY);
-
 /* Names that Connection may not take out of a message. */
 static const uint64_t protected_names =
     H1_BIT(H1_HOST) | H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING);
-
-/* Names that take_special looks at. */
-static const uint64_t special_names = H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING) |
-                                      H1_BIT(H1_HOST) | H1_BIT(H1_EXPECT) | H1_BIT(H1_TE);
 
 /* RFC 9110 8.6: digits only. Nineteen of them stay below 2^64, so no sum overflows. */
 static int take_length(struct h1_head *head, const char *value, size_t len)
@@ -77,11 +63,12 @@ static int take_coding(struct h1_head *head, const char *value, size_t len)
     return h1_refuse(head, is_known_end ? H1_FAULT_CODING_UNKNOWN : H1_FAULT_CODING);
 }
 
-static int take_special(struct h1_head *head, const char *bytes, const struct h1_field *field)
+/* repeated: the head has one of this name already. */
+static int take_special(struct h1_head *head, const char *bytes, const struct h1_field *field,
+                        bool repeated)
 {
     const char *value = bytes + field->value.off;
     size_t len = field->value.len;
-    bool repeated = (head->present & H1_BIT(field->id)) != 0;
     switch (field->id) {
     case H1_CONTENT_LENGTH:
         return repeated ? h1_refuse(head, H1_FAULT_LENGTH) : take_length(head, value, len);
@@ -184,59 +171,74 @@ static int apply_connection(struct h1_head *head, const char *bytes)
     return 0;
 }
 
-/* Offset of the first colon of a line, or of its CR when there is none. */
-static inline size_t find_colon(const char *bytes, size_t at, size_t end)
+/* Offset of the first colon of a line, or its end when there is none; reads nothing at or behind
+ * `readable`. */
+static inline size_t find_colon(const char *bytes, size_t at, size_t end, size_t readable)
 {
 #ifdef __SSE2__
-    if (end - at >= 16) {
+    for (; at < end && readable - at >= 16; at += 16) {
         __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
         int bits = _mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(':')));
-        if (bits != 0) {
-            return at + (size_t)__builtin_ctz((unsigned)bits);
+        if (LIKELY(bits != 0)) {
+            return MIN(at + (size_t)__builtin_ctz((unsigned)bits), end);
         }
-        at += 16;
     }
+#else
+    (void)readable;
 #endif
     while (at < end && bytes[at] != ':') {
         at++;
     }
-    return at;
+    return MIN(at, end);
 }
 
-/* One line, from name.off to its CRLF at end. */
-static int take_line(struct h1_head *head, const char *bytes, struct h1_field *field, size_t end)
+static inline bool is_blank(char byte)
 {
-    size_t begin = field->name.off, at = find_colon(bytes, begin, end);
-    const struct h1_known_name *known = h1_known(bytes + begin, at - begin);
-    if (at == end || (known == NULL && !h1_is_token(bytes + begin, at - begin))) {
+    return byte == ' ' || byte == '\t';
+}
+
+/* One line, from name.off to its CRLF at value.off, as the sweep left it. */
+static inline int take_line(struct h1_head *head, const char *bytes, struct h1_field *field,
+                            size_t readable)
+{
+    size_t begin = field->name.off, end = field->value.off;
+    size_t at = find_colon(bytes, begin, end, readable);
+    const struct h1_known_name *known = h1_known(bytes + begin, at - begin, readable - begin);
+    uint8_t id = H1_OTHER, flags = 0;
+    if (LIKELY(known != NULL)) {
+        id = known->id;
+        flags = known->flags;
+    } else if (!h1_is_token(bytes + begin, at - begin)) {
         return h1_refuse(head, H1_FAULT_FIELD_NAME);
     }
-    field->name.len = (uint16_t)(at - begin);
-    field->known = known != NULL;
-    field->id = known != NULL ? known->id : H1_OTHER;
-    field->drop = false;
-    at++;
-    while (at < end && (bytes[at] == ' ' || bytes[at] == '\t')) {
-        at++;
+    if (UNLIKELY(at == end)) {
+        return h1_refuse(head, H1_FAULT_FIELD_NAME);
     }
-    while (end > at && (bytes[end - 1] == ' ' || bytes[end - 1] == '\t')) {
+    size_t value = at + 1;
+    while (is_blank(bytes[value])) { /* ends at the CR, if not before */
+        value++;
+    }
+    while (end > value && is_blank(bytes[end - 1])) {
         end--;
     }
-    field->value = (struct h1_span){.off = (uint16_t)at, .len = (uint16_t)(end - at)};
-    uint64_t bit = H1_BIT(field->id);
-    field->hop = (hop_names & bit) != 0;
-    int rc = (special_names & bit) != 0 ? take_special(head, bytes, field) : 0;
+    uint64_t bit = H1_BIT(id);
+    bool repeated = (head->present & bit) != 0;
     head->present |= bit;
-    return rc;
+    *field = (struct h1_field){
+        .name = {.off = (uint16_t)begin, .len = (uint16_t)(at - begin)},
+        .value = {.off = (uint16_t)value, .len = (uint16_t)(end - value)},
+        .id = id,
+        .hop = (flags & H1_KNOWN_HOP) != 0,
+    };
+    return (flags & H1_KNOWN_SPECIAL) != 0 ? take_special(head, bytes, field, repeated) : 0;
 }
 
-int h1_parse_fields(struct h1_head *head, const char *bytes)
+int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
 {
-    for (uint32_t i = 0; i < head->field_count; i++) {
-        bool is_last = i + 1 == head->field_count;
-        size_t next = is_last ? head->len - 2 : head->fields[i + 1].name.off;
-        int rc = take_line(head, bytes, &head->fields[i], next - 2);
-        if (rc != 0) {
+    for (struct h1_field *field = head->fields, *end = field + head->field_count; field < end;
+         field++) {
+        int rc = take_line(head, bytes, field, len);
+        if (UNLIKELY(rc != 0)) {
             return rc;
         }
     }
@@ -247,6 +249,10 @@ int h1_parse_fields(struct h1_head *head, const char *bytes)
     }
     if (has_coding && head->minor == 0) {
         return h1_refuse(head, H1_FAULT_CODING); /* RFC 9112 6.1 */
+    }
+    if ((head->present & H1_BIT(H1_CONNECTION)) == 0) {
+        head->keep_alive = head->minor == 1;
+        return 0;
     }
     return apply_connection(head, bytes);
 }

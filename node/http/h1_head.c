@@ -1,6 +1,6 @@
 /*
- * Start lines, targets, and the order in which a head is judged: sweep, start line, fields, llhttp,
- * then what only the whole of it can tell.
+ * Start lines, targets, and the order in which a head is judged: sweep, start line, fields, then
+ * what only the whole of it can tell.
  */
 #include "node/http/h1_head.h"
 
@@ -273,13 +273,10 @@ int h1_parse_request(struct h1_scan *scan, const char *bytes, size_t len,
     }
     rc = take_request_line(head, bytes, scan->start, scan->start_end, limits->target_bytes);
     if (rc == 0) {
-        rc = h1_parse_fields(head, bytes);
+        rc = h1_parse_fields(head, bytes, len);
     }
     if (rc == 0) {
         rc = judge_host(head, bytes);
-    }
-    if (rc == 0) {
-        rc = h1_confirm(head, bytes, scan->start, true);
     }
     if (rc != 0) {
         return rc;
@@ -348,10 +345,7 @@ int h1_parse_response(struct h1_scan *scan, const char *bytes, size_t len, enum 
         rc = take_status_line(head, bytes, scan->start, scan->start_end);
     }
     if (rc == 0) {
-        rc = h1_parse_fields(head, bytes);
-    }
-    if (rc == 0) {
-        rc = h1_confirm(head, bytes, scan->start, false);
+        rc = h1_parse_fields(head, bytes, len);
     }
     if (rc == 0) {
         judge_response(head, method);

@@ -9,7 +9,7 @@
  * both of them at once, targets of the wrong form, and versions other than 1.0 and 1.1.
  *
  * Thread: any; all state is in the arguments. Blocks and allocates: never.
- * Source: RFC 9110, RFC 9112; llhttp splits the lines, what it lets pass is judged here.
+ * Source: RFC 9110, RFC 9112. Tests hold every head that is taken against llhttp's reading.
  */
 #ifndef SKEIN_NODE_HTTP_H1_HEAD_H
 #define SKEIN_NODE_HTTP_H1_HEAD_H
@@ -84,7 +84,6 @@ struct h1_field {
     uint8_t id;           /* enum h1_name */
     bool hop;             /* for this connection only: h1_write leaves it out */
     bool drop;            /* false after parsing; set by a caller who wants it left out */
-    bool known;           /* private: the name needs no further look */
 };
 
 enum h1_method {
@@ -132,7 +131,7 @@ enum h1_fault {
     H1_FAULT_LENGTH_AND_CODING,
     H1_FAULT_CONNECTION,      /* malformed Connection, TE, Upgrade or Expect list */
     H1_FAULT_STATUS,          /* no status of three digits from 100 on */
-    H1_FAULT_SYNTAX,          /* anything else that the parser refused */
+    H1_FAULT_SYNTAX,          /* reserved */
     H1_FAULT_HEAD_TOO_BIG,    /* 431 */
     H1_FAULT_FIELDS_TOO_MANY, /* 431 */
     H1_FAULT_TARGET_TOO_LONG, /* 414 */

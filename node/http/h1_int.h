@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 enum {
     H1_CLASS_TOKEN = 1,  /* RFC 9110 5.6.2 */
     H1_CLASS_TARGET = 2, /* visible ASCII but '#': a fragment is never sent (RFC 9112 3.2) */
@@ -27,14 +31,22 @@ static inline char h1_lower(char byte)
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
 }
 
-/* A field name that this unit has a word for. */
-struct h1_known_name {
-    const char *text; /* lower-case */
-    uint8_t len;
-    uint8_t id; /* enum h1_name; H1_OTHER for names that are only common */
+enum {
+    H1_KNOWN_HOP = 1,     /* never outlives the connection */
+    H1_KNOWN_SPECIAL = 2, /* the field pass looks at the value */
 };
 
-extern const struct h1_known_name h1_known_names[256];
+/* A field name that this unit has a word for: one half of a cache line. */
+struct h1_known_name {
+    char text[29]; /* lower-case, padded with zeros */
+    uint8_t len;
+    uint8_t id; /* enum h1_name; H1_OTHER for names that are only common */
+    uint8_t flags;
+};
+
+_Static_assert(sizeof(struct h1_known_name) == 32, "compared as two blocks of 16 bytes");
+
+extern const struct h1_known_name h1_known_names[256] __attribute__((aligned(64)));
 
 /* Eight bytes with their upper-case letters made lower-case. */
 static inline uint64_t h1_lower8(uint64_t bytes)
@@ -85,8 +97,36 @@ static inline bool h1_same_word(const char *text, const char *word, size_t len)
     return h1_lower8(h1_load8(text + len - 8)) == h1_load8(word + len - 8);
 }
 
-/* NULL when the name is not in the table; what is in it, is a token. */
-static inline const struct h1_known_name *h1_known(const char *name, size_t len)
+/*
+ * name equals the known one of the same length. room: how many bytes may be read from name on; no
+ * byte of the name is a control byte, which is what makes setting one bit of each a comparison
+ * without regard to case: letters are 0x20 apart, and digits and '-' have that bit.
+ */
+static inline bool h1_same_name(const char *name, const struct h1_known_name *known, size_t len,
+                                size_t room)
+{
+#ifdef __SSE2__
+    if (LIKELY(room >= 32)) {
+        const __m128i bit = _mm_set1_epi8(0x20);
+        __m128i head = _mm_or_si128(_mm_loadu_si128((const __m128i *)(const void *)name), bit);
+        __m128i want = _mm_load_si128((const __m128i *)(const void *)known->text);
+        unsigned same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(head, want));
+        if (len > 16) {
+            __m128i tail =
+                _mm_or_si128(_mm_loadu_si128((const __m128i *)(const void *)(name + 16)), bit);
+            want = _mm_load_si128((const __m128i *)(const void *)(known->text + 16));
+            same |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tail, want)) << 16;
+        }
+        return (~same & ((1u << len) - 1)) == 0;
+    }
+#else
+    (void)room;
+#endif
+    return h1_same_word(name, known->text, len);
+}
+
+/* NULL when the name is not in the table; what is in it, is a token. Reads no further than room. */
+static inline const struct h1_known_name *h1_known(const char *name, size_t len, size_t room)
 {
     if (len < 2) {
         return NULL;
@@ -96,7 +136,7 @@ static inline const struct h1_known_name *h1_known(const char *name, size_t len)
     size_t before = (unsigned char)name[len - 2] | 0x20u;
     const struct h1_known_name *known =
         &h1_known_names[(len * 48 + last * 32 + first * 55 + before * 38) % 256];
-    return known->len == len && h1_same_word(name, known->text, len) ? known : NULL;
+    return known->len == len && h1_same_name(name, known, len, room) ? known : NULL;
 }
 
 /*
@@ -109,22 +149,18 @@ bool h1_list_next(const char *list, size_t len, size_t *cursor, struct h1_span *
 size_t h1_next_control(const char *bytes, size_t at, size_t len);
 
 /*
- * Go on looking for the end of a head; record the begin of each field line in head->fields[].name
- * as far as they are new in this call. 0: ret_end is its length; RC_AGAIN; RC_INVALID, RC_TOO_BIG
- * with head->fault.
+ * Go on looking for the end of a head; record where each line that is new in this call begins
+ * (head->fields[].name.off) and where its CRLF is (value.off). 0: head->len is its length;
+ * RC_AGAIN; RC_INVALID, RC_TOO_BIG with head->fault.
  */
 MUST_CHECK int h1_sweep(struct h1_scan *scan, const char *bytes, size_t len,
                         const struct h1_limits *limits, struct h1_head *head);
 
 /*
  * Names, values and ids of the swept field lines, hop-by-hop marks, keep-alive, length and coding.
- * RC_INVALID with head->fault.
+ * len: of the readable bytes, which may go on behind the head. RC_INVALID with head->fault.
  */
-MUST_CHECK int h1_parse_fields(struct h1_head *head, const char *bytes);
-
-/* Have llhttp read the swept head and compare what it makes of the framing. start: of the start
- * line. RC_INVALID. */
-MUST_CHECK int h1_confirm(struct h1_head *head, const char *bytes, size_t start, bool is_request);
+MUST_CHECK int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len);
 
 static inline int h1_refuse(struct h1_head *head, enum h1_fault fault)
 {

@@ -61,22 +61,26 @@ static inline uint64_t control_bits(const char *bytes)
 }
 #endif
 
-/* Of up to 64 bytes; nothing is read behind len. */
-static inline uint64_t control_bits_upto(const char *bytes, size_t len)
+/* Of up to 64 bytes from at on; nothing is read at or behind len. */
+static inline uint64_t control_bits_upto(const char *bytes, size_t at, size_t len)
 {
+    size_t left = len - at;
+    if (left >= BLOCK) {
+        return control_bits(bytes + at);
+    }
     if (len >= BLOCK) {
-        return control_bits(bytes);
+        return control_bits(bytes + len - BLOCK) >> (BLOCK - left);
     }
     char padded[BLOCK];
     memset(padded, 'x', sizeof(padded));
-    memcpy(padded, bytes, len);
+    memcpy(padded, bytes + at, left);
     return control_bits(padded);
 }
 
 size_t h1_next_control(const char *bytes, size_t at, size_t len)
 {
     for (; at < len; at += BLOCK) {
-        uint64_t bits = control_bits_upto(bytes + at, len - at);
+        uint64_t bits = control_bits_upto(bytes, at, len);
         for (; bits != 0; bits &= bits - 1) {
             size_t place = at + (size_t)__builtin_ctzll(bits);
             if (bytes[place] != '\t') {
@@ -106,59 +110,52 @@ static int check_growth(const struct h1_scan *scan, size_t len, const struct h1_
 
 /* The sweep's state in registers; it goes back into the scan when the sweep ends. */
 struct sweep {
-    const char *bytes;
-    struct h1_field *field; /* the next one to fill */
-    uint32_t fields, fields_max;
-    uint32_t line; /* begin of the line in progress */
+    struct h1_field *field, *field_end; /* the next one to fill; as many as are allowed */
+    uint32_t line;                      /* begin of the line in progress */
     uint32_t start, start_end;
     enum h1_fault fault;
 };
 
-/*
- * A CR at pos, and the byte behind it is there. 0: a line was taken; 1: the head ends with this
- * CRLF; RC_INVALID.
- */
-static inline int take_crlf(struct sweep *sweep, uint32_t pos)
+static inline int sweep_fault(struct sweep *sweep, enum h1_fault fault)
+{
+    sweep->fault = fault;
+    return fault == H1_FAULT_FIELDS_TOO_MANY ? RC_TOO_BIG : RC_INVALID;
+}
+
+/* A CRLF at pos. 0: a line was taken; 1: the head ends with it; RC_INVALID, RC_TOO_BIG. */
+static inline int take_crlf(struct sweep *sweep, const char *bytes, uint32_t pos)
 {
     uint32_t line = sweep->line;
     sweep->line = pos + 2;
-    if (UNLIKELY(sweep->bytes[pos + 1] != '\n')) {
-        sweep->fault = H1_FAULT_CONTROL_BYTE;
-        return RC_INVALID;
-    }
-    if (pos == line) {
-        if (sweep->start_end != 0) {
-            return 1;
+    if (UNLIKELY(sweep->start_end == 0)) {
+        if (pos != line) {
+            sweep->start_end = pos;
+            return 0;
         }
         sweep->start = pos + 2;
-        sweep->fault = pos >= 2 * EMPTY_LINES_MAX ? H1_FAULT_START_LINE : H1_FAULT_NONE;
-        return pos >= 2 * EMPTY_LINES_MAX ? RC_INVALID : 0;
+        return pos >= 2 * EMPTY_LINES_MAX ? sweep_fault(sweep, H1_FAULT_START_LINE) : 0;
     }
-    if (sweep->start_end == 0) {
-        sweep->start_end = pos;
-        return 0;
+    if (UNLIKELY(pos == line)) {
+        return 1;
     }
-    char first = sweep->bytes[line];
-    if (UNLIKELY(first == ' ' || first == '\t')) {
-        sweep->fault = H1_FAULT_FOLD;
-        return RC_INVALID;
+    if (UNLIKELY(bytes[line] == ' ' || bytes[line] == '\t')) {
+        return sweep_fault(sweep, H1_FAULT_FOLD);
     }
-    if (UNLIKELY(sweep->fields == sweep->fields_max)) {
-        sweep->fault = H1_FAULT_FIELDS_TOO_MANY;
-        return RC_TOO_BIG;
+    if (UNLIKELY(sweep->field == sweep->field_end)) {
+        return sweep_fault(sweep, H1_FAULT_FIELDS_TOO_MANY);
     }
-    sweep->fields++;
     sweep->field->name.off = (uint16_t)line;
+    sweep->field->value.off = (uint16_t)pos;
     sweep->field++;
     return 0;
 }
 
 /* Lines of [begin, window). 1: the head is complete; RC_AGAIN: sound up to *ret_pos. */
-static inline int sweep_lines(struct sweep *sweep, size_t begin, size_t window, size_t *ret_pos)
+static inline int sweep_lines(struct sweep *sweep, const char *bytes, size_t begin, size_t window,
+                              size_t *ret_pos)
 {
-    const char *bytes = sweep->bytes;
     for (size_t base = begin; base < window; base += BLOCK) {
-        uint64_t bits = control_bits_upto(bytes + base, window - base);
+        uint64_t bits = control_bits_upto(bytes, base, window);
         while (bits != 0) {
             size_t pos = base + (size_t)__builtin_ctzll(bits);
             bits &= bits - 1;
@@ -167,16 +164,18 @@ static inline int sweep_lines(struct sweep *sweep, size_t begin, size_t window, 
                 if (bytes[pos] == '\t' || pos < sweep->line) {
                     continue;
                 }
-                sweep->fault = H1_FAULT_CONTROL_BYTE;
-                return RC_INVALID;
+                return sweep_fault(sweep, H1_FAULT_CONTROL_BYTE);
             }
-            if (pos + 1 == window) {
+            if (UNLIKELY(pos + 1 == window)) {
                 *ret_pos = pos;
                 return RC_AGAIN;
             }
+            if (UNLIKELY(bytes[pos + 1] != '\n')) {
+                return sweep_fault(sweep, H1_FAULT_CONTROL_BYTE);
+            }
             bits &= bits - 1; /* its LF, when it is in this block */
-            int rc = take_crlf(sweep, (uint32_t)pos);
-            if (rc != 0) {
+            int rc = take_crlf(sweep, bytes, (uint32_t)pos);
+            if (UNLIKELY(rc != 0)) {
                 return rc;
             }
         }
@@ -188,23 +187,22 @@ static inline int sweep_lines(struct sweep *sweep, size_t begin, size_t window, 
 static int sweep_window(struct h1_scan *scan, const char *bytes, size_t window,
                         const struct h1_limits *limits, struct h1_head *head)
 {
+    uint32_t fields_max = MIN(limits->field_count, head->fields_cap);
     struct sweep sweep = {
-        .bytes = bytes,
         .field = head->fields,
-        .fields = scan->fields,
-        .fields_max = MIN(limits->field_count, head->fields_cap),
+        .field_end = head->fields + (fields_max - MIN(scan->fields, fields_max)),
         .line = scan->line,
         .start = scan->start,
         .start_end = scan->start_end,
     };
     size_t pos = scan->pos;
-    int rc = sweep_lines(&sweep, pos, window, &pos);
+    int rc = sweep_lines(&sweep, bytes, pos, window, &pos);
+    head->field_count = (uint32_t)(sweep.field - head->fields);
     scan->pos = (uint32_t)pos;
     scan->line = sweep.line;
     scan->start = sweep.start;
     scan->start_end = sweep.start_end;
-    scan->fields = sweep.fields;
-    head->field_count = (uint32_t)(sweep.field - head->fields);
+    scan->fields += head->field_count;
     head->fault = sweep.fault;
     head->len = rc == 1 ? sweep.line : 0;
     return rc;

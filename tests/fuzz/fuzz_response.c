@@ -1,10 +1,12 @@
 /* unit: node_http */
 /*
  * Response heads: cutting the input anywhere gives the same result, an accepted head is rewritten
- * into one that is framed as was decided, and llhttp is never the only one to object.
+ * into one that is framed as was decided, and llhttp takes
+ * every head that is accepted and sees the same framing.
  */
 #include "node/base/check.h"
 #include "node/http/h1_write.h"
+#include "tests/support/h1_oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,7 +23,9 @@ static int parse(const char *bytes, size_t len, size_t cut, enum h1_method metho
     if (cut < len) {
         rc = h1_parse_response(&scan, bytes, cut, method, &limits, head);
     }
-    return rc == RC_AGAIN ? h1_parse_response(&scan, bytes, len, method, &limits, head) : rc;
+    rc = rc == RC_AGAIN ? h1_parse_response(&scan, bytes, len, method, &limits, head) : rc;
+    ASSERT(rc != 0 || h1_oracle_agrees(head, bytes, scan.start, false));
+    return rc;
 }
 
 static void check_rewrite(const struct h1_head *head, const char *bytes, enum h1_method method)
@@ -59,7 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     h1_head_init(&other, other_fields, FIELDS);
     int rc = parse(bytes, size, size, method, &head);
     ASSERT(rc == 0 || rc == RC_AGAIN || head.fault != H1_FAULT_NONE);
-    ASSERT(head.fault != H1_FAULT_SYNTAX);
     size_t step = size / 16 + 1;
     for (size_t cut = 0; cut < size; cut += step) {
         int again = parse(bytes, size, cut, method, &other);

@@ -11,6 +11,7 @@
 
 #include "node/base/buf.h"
 #include "node/http/h1_head.h"
+#include "tests/support/h1_oracle.h"
 
 static const struct h1_limits heads_limits = {
     .head_bytes = 4096, .field_count = 32, .target_bytes = 1024};
@@ -92,6 +93,7 @@ UNUSED static int heads_try(struct h1_scan *scan, const char *bytes, size_t len,
     ret->fault = head.fault;
     ret->text[0] = '\0';
     if (ret->rc == 0) {
+        assert_true(h1_oracle_agrees(&head, exact, scan->start, is_request));
         heads_describe(&head, exact, ret->text, sizeof(ret->text));
     }
     free(exact);

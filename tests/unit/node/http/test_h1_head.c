@@ -329,6 +329,36 @@ static void test_reuse(void **state)
     assert_false(head.length_announced || head.close_option);
 }
 
+/* The oracle does refuse: what it is told wrongly, and what only it would refuse. */
+static void test_oracle_objects(void **state)
+{
+    (void)state;
+    static const char length[] = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n";
+    struct h1_field fields[8];
+    struct h1_head head;
+    struct h1_scan scan = {0};
+    h1_head_init(&head, fields, 8);
+    assert_int_equal(h1_parse_request(&scan, length, sizeof(length) - 1, &heads_limits, &head), 0);
+    assert_true(h1_oracle_agrees(&head, length, 0, true));
+    head.content_length = 6;
+    assert_false(h1_oracle_agrees(&head, length, 0, true));
+    head.content_length = 5;
+    head.present |= H1_BIT(H1_TRANSFER_ENCODING);
+    assert_false(h1_oracle_agrees(&head, length, 0, true));
+    head.present &= ~H1_BIT(H1_TRANSFER_ENCODING);
+    head.length_announced = false;
+    assert_false(h1_oracle_agrees(&head, length, 0, true));
+    head.length_announced = true;
+    assert_false(h1_oracle_agrees(&head, length, 0, false));
+    static const size_t places[] = {4, 16, 19, sizeof(length) - 2};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        char raw[sizeof(length)];
+        memcpy(raw, length, sizeof(length));
+        raw[places[i]] = '\x01';
+        assert_false(h1_oracle_agrees(&head, raw, 0, true));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_field_count),
         cmocka_unit_test(test_span_limit),
         cmocka_unit_test(test_reuse),
+        cmocka_unit_test(test_oracle_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
