@@ -58,10 +58,16 @@ void check_retries(struct faults *faults, const Skein__Retries *retries);
 void check_client_auth(struct faults *faults, const Skein__ClientAuth *auth);
 void check_health(struct faults *faults, const Skein__HealthCheck *health);
 
+/* ---- validate_route.c ---- */
+
+void check_targets(struct faults *faults, Skein__Target *const *targets, size_t count);
+void check_rate_limit(struct faults *faults, const Skein__RateLimit *limit);
+
 /* ---- one per kind: the rows of kinds.c ---- */
 
 void validate_namespace(const ProtobufCMessage *message, struct faults *faults);
 void validate_route(const ProtobufCMessage *message, struct faults *faults);
+void validate_tcp_route(const ProtobufCMessage *message, struct faults *faults);
 void validate_backend(const ProtobufCMessage *message, struct faults *faults);
 void validate_endpoint(const ProtobufCMessage *message, struct faults *faults);
 void validate_settings(const ProtobufCMessage *message, struct faults *faults);

@@ -2,7 +2,7 @@
  * The table of kinds. Everything that knows all kinds reads it from here: the API's paths, the
  * CLI's names, the numbers on disk and on the wire.
  *
- * Numbers of kinds to come, so that nobody takes them: 7 TcpRoute, 8 Certificate, 9 Shard,
+ * Numbers of kinds to come, so that nobody takes them: 8 Certificate, 9 Shard,
  * 10 VirtualAddress, 11 Token. 12 to 31 are kept for further kinds; 32 to 255 for replicated rows
  * that are not objects (ticket keys, revocations). A number is never given to another meaning, also
  * when its kind is gone.
@@ -27,6 +27,7 @@ ASSERT_SHAPE(Skein__Backend);
 ASSERT_SHAPE(Skein__Endpoint);
 ASSERT_SHAPE(Skein__Settings);
 ASSERT_SHAPE(Skein__Node);
+ASSERT_SHAPE(Skein__TcpRoute);
 
 const struct kind kinds[] = {
     {.number = 1,
@@ -81,6 +82,15 @@ const struct kind kinds[] = {
      .validate = validate_node,
      .columns = "STATE=status.state READY=status.ready DRAIN=spec.drain ADDRESS=status.address "
                 "VERSION=status.version LAG=status.lag"},
+    {.number = 7,
+     .name = "TcpRoute",
+     .plural = "tcproutes",
+     .alias = "tr",
+     .namespaced = true,
+     .descriptor = &skein__tcp_route__descriptor,
+     .validate = validate_tcp_route,
+     .columns = "PORT=spec.port BACKENDS=spec.to[].backend ADMITTED=status.admitted "
+                "REASON=status.reason"},
     {.name = NULL},
 };
 

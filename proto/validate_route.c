@@ -96,18 +96,14 @@ static void check_tls(struct faults *faults, const Skein__RouteSpec *spec)
     faults_leave(faults, mark);
 }
 
-static void check_targets(struct faults *faults, const Skein__RouteSpec *spec)
+void check_targets(struct faults *faults, Skein__Target *const *targets, size_t count)
 {
-    if (spec->redirect != NULL) {
-        check_absent(faults, "to", spec->n_to != 0, "beside redirect");
-        return;
-    }
-    if (spec->n_to == 0) {
+    if (count == 0) {
         fault_field(faults, "to", "is missing; wants at least one backend");
     }
-    check_count(faults, "to", spec->n_to, TARGETS_MAX);
-    for (size_t i = 0; i < MIN(spec->n_to, (size_t)TARGETS_MAX); i++) {
-        const Skein__Target *target = spec->to[i];
+    check_count(faults, "to", count, TARGETS_MAX);
+    for (size_t i = 0; i < MIN(count, (size_t)TARGETS_MAX); i++) {
+        const Skein__Target *target = targets[i];
         size_t item = faults_enter_item(faults, "to", i);
         if (target->backend == NULL) {
             fault_field(faults, "backend", "is missing; wants the name of a Backend");
@@ -115,8 +111,7 @@ static void check_targets(struct faults *faults, const Skein__RouteSpec *spec)
         check_name(faults, "backend", target->backend, NAME_MAX_BYTES);
         check_u32(faults, "weight", target->has_weight, target->weight, 0, WEIGHT_MAX);
         for (size_t j = 0; j < i && target->backend != NULL; j++) {
-            if (spec->to[j]->backend != NULL &&
-                strcmp(spec->to[j]->backend, target->backend) == 0) {
+            if (targets[j]->backend != NULL && strcmp(targets[j]->backend, target->backend) == 0) {
                 fault_field(faults, "backend", "%s is in to[%zu] already", target->backend, j);
                 break;
             }
@@ -230,7 +225,7 @@ static void check_cors(struct faults *faults, const Skein__Cors *cors)
     faults_leave(faults, mark);
 }
 
-static void check_rate_limit(struct faults *faults, const Skein__RateLimit *limit)
+void check_rate_limit(struct faults *faults, const Skein__RateLimit *limit)
 {
     if (limit == NULL) {
         return;
@@ -302,7 +297,11 @@ void validate_route(const ProtobufCMessage *message, struct faults *faults)
     size_t mark = faults_enter(faults, "spec");
     check_host_and_path(faults, spec);
     check_tls(faults, spec);
-    check_targets(faults, spec);
+    if (spec->redirect != NULL) {
+        check_absent(faults, "to", spec->n_to != 0, "beside redirect");
+    } else {
+        check_targets(faults, spec->to, spec->n_to);
+    }
     check_timeouts(faults, spec->timeouts, false);
     check_rewrite(faults, spec->rewrite);
     check_redirect(faults, spec);
