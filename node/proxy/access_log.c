@@ -172,6 +172,32 @@ void access_log_refused(struct worker *worker, const struct fwd_peer *peer, enum
     ring_put(worker->access, &record, texts);
 }
 
+void access_log_tcp(struct worker *worker, const struct tcp_record *from)
+{
+    if (!access_log_wants(worker)) {
+        return;
+    }
+    char peer[ADDR_TEXT_MAX];
+    const char *texts[TEXT_COUNT] = {
+        [TEXT_PEER] = addr_format(from->client, peer),
+        [TEXT_ROUTE] = from->route,
+        [TEXT_BACKEND] = from->backend,
+        [TEXT_ENDPOINT] = from->endpoint,
+    };
+    uint64_t end_ns = from->end_ns != 0 ? from->end_ns : uv_hrtime();
+    struct record record = {
+        .reason = (uint16_t)from->reason,
+        .duration_us = (end_ns - from->start_ns) / 1000,
+        .bytes_in = from->bytes_in,
+        .bytes_out = from->bytes_out,
+        .retries = (uint16_t)from->retries,
+    };
+    for (size_t i = 0; i < TEXT_COUNT; i++) {
+        record.text_len[i] = text_len(texts[i]);
+    }
+    ring_put(worker->access, &record, texts);
+}
+
 void access_log_wake(struct access_ring *ring)
 {
     if (!ring->fresh) {
