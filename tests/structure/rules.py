@@ -20,7 +20,7 @@ TOP_LEVEL = {
 LEVEL = {
     "node/base": 0,
     "proto": 1, "gossip/core": 1, "node/http": 1, "node/tls": 1, "node/net": 1,
-    "store": 2, "gossip/net": 2, "node/proxy": 2,
+    "store": 2, "gossip/net": 2, "node/proxy": 2, "node/health": 2,
     "admin/server": 3, "admin/cli": 3,
     "node/app": 4,
 }
@@ -36,6 +36,7 @@ ALLOWED = {
     "store": {"node/base", "proto", "gossip/core"},
     "gossip/net": {"node/base", "proto", "gossip/core", "node/net", "node/tls"},
     "node/proxy": {"node/base", "node/http", "node/tls", "node/net"},
+    "node/health": {"node/base", "node/http", "node/net"},
     "admin/server": {"node/base", "proto", "node/http", "node/tls", "node/net"},
     "admin/cli": {"node/base", "proto", "node/http", "node/tls", "node/net"},
     "node/app": set(LEVEL) - {"node/app", "admin/cli"},
@@ -43,7 +44,8 @@ ALLOWED = {
 
 # System headers that belong to a library: who may include them.
 LIBRARY_HEADERS = {
-    r"uv\.h": {"node/net", "gossip/net", "node/proxy", "admin/server", "node/app"},
+    r"uv\.h": {"node/net", "gossip/net", "node/proxy", "node/health", "admin/server",
+                "node/app"},
     r"openssl/.*": {"node/tls", "gossip/net", "node/app"},
     r"sqlite3\.h": {"store"},
     r"(google/)?protobuf-c/.*": {"proto", "gossip/net", "admin/server", "admin/cli", "node/app"},
