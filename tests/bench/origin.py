@@ -8,7 +8,7 @@ import subprocess
 
 import machine
 from support.ports import free_port
-from support.wait import until
+from support.wait import Hopeless, until
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 STREAM_MODULE = "/usr/lib/nginx/modules/ngx_stream_module.so"
@@ -56,10 +56,11 @@ def make_files(folder):
     return root
 
 
-def listens(address, process=None, log="its log"):
+def listens(address, process=None, folder=""):
     def check():
-        if process is not None:
-            assert process.poll() is None, f"ended at its start: see {log}"
+        if process is not None and process.poll() is not None:
+            with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as file:
+                raise Hopeless(f"ended with {process.returncode}: {file.read()[-2000:]}")
         host, port = address.rsplit(":", 1)
         socket.create_connection((host, int(port)), timeout=1).close()
         return True

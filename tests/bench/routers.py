@@ -164,7 +164,7 @@ class Haproxy(Router):
     def config(self):
         lines = [
             "global",
-            "  nbthread 1", "  maxconn 9000", "  hard-stop-after 60s",
+            "  nbthread 1", "  maxconn 9000", "  maxpipes 500", "  hard-stop-after 60s",
             f"  stats socket {self.folder}/sock level admin expose-fd listeners",
             # 16 kB buffers serve small messages best, larger ones bulk.
             "  tune.bufsize 65536" if self.plan.bulk else "",

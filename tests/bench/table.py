@@ -193,7 +193,7 @@ def run_ab(out, folder, wanted, quick):
     os.makedirs(folder)
     root = make_files(folder)
     origin = Origin(folder, "origin", root, hosts=("127.0.0.2", "127.0.0.3"))
-    plan = Plan(folder, [], origin.addresses)
+    plan = Plan(folder, [(load.host(0), origin.addresses)], origin.addresses)
     routers, rows = [], []
     try:
         for kind in (Skein, Haproxy, Nginx):
