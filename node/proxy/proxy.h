@@ -84,10 +84,13 @@ struct proxy_defaults {
 struct proxy_config {
     const struct addr *http; /* listening addresses */
     size_t http_count;
-    uint32_t workers;         /* 0: one per CPU */
-    uint64_t connections_max; /* of the node; 0: from the file limit */
-    const char *node_name;    /* for Via-like and log fields */
-    const char *access_log;   /* "off", "stdout" or a path */
+    const struct addr *tcp; /* where ports of TCP routes open; their own ports are not looked at */
+    size_t tcp_count;       /* 0: nowhere */
+    struct proxy_texts proxy_trusted; /* CIDRs whose connections begin with a PROXY header */
+    uint32_t workers;                 /* 0: one per CPU */
+    uint64_t connections_max;         /* of the node; 0: from the file limit */
+    const char *node_name;            /* for Via-like and log fields */
+    const char *access_log;           /* "off", "stdout" or a path */
     struct proxy_defaults defaults;
 };
 
@@ -114,6 +117,15 @@ struct proxy_rule {
     const struct proxy_policy *policy; /* NULL: asks for nothing */
 };
 
+/* What a TCP port does. */
+struct proxy_tcp {
+    const char *route; /* "namespace/name", for metrics and logs */
+    const struct proxy_target *targets;
+    size_t target_count;
+    struct proxy_timeouts timeouts;    /* connect, queue, tunnel, client_fin, server_fin */
+    const struct proxy_policy *policy; /* NULL: asks for nothing; what is of HTTP is ignored */
+};
+
 enum { PROXY_TOKEN_BYTES = 12 };
 
 struct proxy_endpoint {
@@ -122,6 +134,8 @@ struct proxy_endpoint {
     bool draining;   /* the same; what it has completes */
     /* What stands for it in sticky cookies: the same on every node, not to be guessed. */
     uint8_t token[PROXY_TOKEN_BYTES];
+    /* Taken as well, while a key is being changed; all zero: none. */
+    uint8_t old_token[PROXY_TOKEN_BYTES];
 };
 
 /* What checks found. */
@@ -158,10 +172,25 @@ MUST_CHECK int backend_set(struct proxy *proxy, struct backend *backend,
                            const struct proxy_endpoint *endpoints, size_t count,
                            struct err_info *err);
 
+/* What active checks found of an endpoint; kept over changes of the backend while the address
+ * stays. An address that the backend does not have is ignored. */
+void backend_health(struct proxy *proxy, struct backend *backend, const struct addr *addr,
+                    enum proxy_health health);
+
 /* Replace all rules of a host; count 0 removes the host. host is canonical: lower-case, no port, no
  * trailing dot, "*.example.com" for one label. RC_INVALID, RC_TOO_BIG: nothing changed. */
 MUST_CHECK int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
                               size_t count, struct err_info *err);
+
+/* Open the port on all TCP addresses, or change what an open one does: backends and limits for
+ * connections to come; with another route's name the connections of the former one are closed.
+ * RC_BUSY: in use, by whom ever; RC_IO: refused by the system; RC_INVALID, RC_TOO_BIG: unsound;
+ * RC_UNSUPPORTED: there are no TCP addresses. The text says why, and nothing changed. */
+MUST_CHECK int proxy_tcp_set(struct proxy *proxy, uint16_t port, const struct proxy_tcp *tcp,
+                             struct err_info *err);
+
+/* Close the port and the connections that came by it. Nothing when it is not open. */
+void proxy_tcp_remove(struct proxy *proxy, uint16_t port);
 
 /* Stop accepting, answer what is in flight with "Connection: close", close idle connections. Watch
  * proxy_connections fall to 0, then proxy_free. */
