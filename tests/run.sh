@@ -4,8 +4,9 @@
 # by section. The first section that fails ends the run; a summary with times closes it either way.
 #
 #   --quick   gcc release build only: unit tests, structure, processes, deploy
-#   --long    also fuzzes for a while, simulates many more seeds, and runs the proxycheck suite if
-#             PROXYCHECK (or ../shared/proxycheck) is its folder
+#   --long    also fuzzes for a while and simulates many more seeds
+#
+# The proxycheck suite runs, too, if PROXYCHECK (or ../shared/proxycheck) is its folder.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
@@ -18,7 +19,7 @@ for arg in "$@"; do
     --quick) mode=quick ;;
     --long) mode=long ;;
     -h | --help)
-        sed -n '3,9s/^# \{0,1\}//p' "$0"
+        sed -n '3,10s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -92,6 +93,9 @@ processes() {
         $python -m pytest -q -p no:cacheprovider --durations=5 "$@" tests/process
 }
 
+# proxycheck PRESET: the black-box suite, against the node of that build.
+proxycheck() { SKEIN_BIN=$top/build/$1 tests/proxycheck/run.sh; }
+
 structure() { PYTHONDONTWRITEBYTECODE=1 $python -m pytest -q -p no:cacheprovider tests/structure; }
 
 scripts() { bash -n deploy/run.sh && bash -n tests/fresh.sh && deploy/run.sh --once; }
@@ -103,6 +107,9 @@ fuzz() {
         found=1
         local what=${target##*/fuzz_}
         mkdir -p "build/fuzz/found/$what"
+        case $what in
+        stream | reply) $python tests/support/streams.py build/fuzz/found/{stream,reply} ;;
+        esac
         echo "fuzz_$what"
         "$target" -max_total_time=60 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
             -artifact_prefix="build/fuzz/found/$what-" "build/fuzz/found/$what" \
@@ -144,12 +151,13 @@ if [ $mode != quick ]; then
 fi
 section processes processes release 1
 if [ $mode != quick ]; then
+    section proxycheck proxycheck release
+    section "proxycheck, asan+ubsan" proxycheck asan
     section "processes, asan+ubsan" processes asan 4 -m 'not timing'
     section "processes, tsan" processes tsan 6 -m smoke
 fi
 section "deploy/run.sh --once" scripts
 if [ $mode = long ]; then
-    section proxycheck tests/proxycheck/run.sh "${PROXYCHECK:-../shared/proxycheck}"
     section "build fuzz" build fuzz
     section fuzz fuzz
     section "simulator, many seeds" simulate 1001 2000 --nodes 20 --loss 0.2 --faults 0.6
