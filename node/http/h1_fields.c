@@ -6,6 +6,10 @@
  */
 #include "node/http/h1_int.h"
 
+#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
+#include <emmintrin.h>
+#endif
+
 enum {
     NOMINATED_MAX = 32, /* names that Connection may list; the work is this times the fields */
 };
@@ -171,78 +175,119 @@ static int apply_connection(struct h1_head *head, const char *bytes)
     return 0;
 }
 
-/* Offset of the first colon of a line, or its end when there is none; reads nothing at or behind
- * `readable`. */
-static inline size_t find_colon(const char *bytes, size_t at, size_t end, size_t readable)
-{
-#ifdef __SSE2__
-    for (; at < end && readable - at >= 16; at += 16) {
-        __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
-        int bits = _mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(':')));
-        if (LIKELY(bits != 0)) {
-            return MIN(at + (size_t)__builtin_ctz((unsigned)bits), end);
-        }
-    }
-#else
-    (void)readable;
-#endif
-    while (at < end && bytes[at] != ':') {
-        at++;
-    }
-    return MIN(at, end);
-}
-
 static inline bool is_blank(char byte)
 {
     return byte == ' ' || byte == '\t';
 }
 
-/* One line, from name.off to its CRLF at value.off, as the sweep left it. */
-static inline int take_line(struct h1_head *head, const char *bytes, struct h1_field *field,
-                            size_t readable)
+/* The value without white space around it, from behind the colon at `colon` to `end`. */
+static inline void set_value(struct h1_field *field, const char *bytes, size_t colon, size_t end)
+{
+    size_t at = colon + 1;
+    at += bytes[at] == ' ';
+    if (UNLIKELY((unsigned char)bytes[at] <= ' ' || (unsigned char)bytes[end - 1] <= ' ')) {
+        while (is_blank(bytes[at])) { /* ends at the CR, if not before */
+            at++;
+        }
+        while (end > at && is_blank(bytes[end - 1])) {
+            end--;
+        }
+    }
+    field->value.off = (uint16_t)at;
+    field->value.len = (uint16_t)(end - at);
+}
+
+static inline void set_name(struct h1_field *field, size_t len, const struct h1_known_name *known)
+{
+    const size_t tail = offsetof(struct h1_known_name, id);
+    field->name.len = (uint16_t)len;
+    memcpy((char *)field + offsetof(struct h1_field, id), (const char *)known + tail,
+           sizeof(*known) - tail);
+}
+
+/* A line, from name.off to its CRLF at value.off as the sweep left it, byte by byte. */
+static int take_line(struct h1_head *head, const char *bytes, struct h1_field *field)
+{
+    static const struct h1_known_name other = {.id = H1_OTHER};
+    size_t begin = field->name.off, end = field->value.off, at = begin;
+    while (at < end && bytes[at] != ':') {
+        at++;
+    }
+    const struct h1_known_name *known = h1_known(bytes + begin, at - begin);
+    if (at == end || (known == NULL && !h1_is_token(bytes + begin, at - begin))) {
+        return h1_refuse(head, H1_FAULT_FIELD_NAME);
+    }
+    set_name(field, at - begin, known != NULL ? known : &other);
+    set_value(field, bytes, at, end);
+    return 0;
+}
+
+#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
+/*
+ * The same for a line whose name is in the table, when 32 bytes may be read from its begin on;
+ * false: none of these. A name equals the known one with its colon when every byte does with one
+ * bit set: letters are that far apart, digits and '-' and the colon have it, and what would get it
+ * without being one of them is a control byte, which the sweep let not pass.
+ */
+static inline bool take_known_line(const char *bytes, struct h1_field *field)
 {
     size_t begin = field->name.off, end = field->value.off;
-    size_t at = find_colon(bytes, begin, end, readable);
-    const struct h1_known_name *known = h1_known(bytes + begin, at - begin, readable - begin);
-    uint8_t id = H1_OTHER, flags = 0;
-    if (LIKELY(known != NULL)) {
-        id = known->id;
-        flags = known->flags;
-    } else if (!h1_is_token(bytes + begin, at - begin)) {
-        return h1_refuse(head, H1_FAULT_FIELD_NAME);
+    const char *name = bytes + begin;
+    const __m128i colon = _mm_set1_epi8(':'), bit = _mm_set1_epi8(0x20);
+    __m128i first = _mm_loadu_si128((const __m128i *)(const void *)name);
+    __m128i second = _mm_loadu_si128((const __m128i *)(const void *)(name + 16));
+    unsigned places = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(first, colon));
+    if (UNLIKELY(places == 0)) {
+        places = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(second, colon)) << 16;
     }
-    if (UNLIKELY(at == end)) {
-        return h1_refuse(head, H1_FAULT_FIELD_NAME);
+    unsigned len = places != 0 ? (unsigned)__builtin_ctz(places) : 0;
+    if (UNLIKELY(len < 4 || begin + len >= end)) {
+        return false;
     }
-    size_t value = at + 1;
-    while (is_blank(bytes[value])) { /* ends at the CR, if not before */
-        value++;
+    const struct h1_known_name *known = h1_known_slot(name, len);
+    const __m128i *text = (const __m128i *)(const void *)known->text;
+    unsigned same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(first, bit), text[0]));
+    if (len > 15) {
+        unsigned more =
+            (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(second, bit), text[1]));
+        same |= more << 16;
     }
-    while (end > value && is_blank(bytes[end - 1])) {
-        end--;
+    if (UNLIKELY((~same & ((2u << len) - 1)) != 0)) {
+        return false;
     }
-    uint64_t bit = H1_BIT(id);
-    bool repeated = (head->present & bit) != 0;
-    head->present |= bit;
-    *field = (struct h1_field){
-        .name = {.off = (uint16_t)begin, .len = (uint16_t)(at - begin)},
-        .value = {.off = (uint16_t)value, .len = (uint16_t)(end - value)},
-        .id = id,
-        .hop = (flags & H1_KNOWN_HOP) != 0,
-    };
-    return (flags & H1_KNOWN_SPECIAL) != 0 ? take_special(head, bytes, field, repeated) : 0;
+    set_name(field, len, known);
+    set_value(field, bytes, begin + len, end);
+    return true;
 }
+#else
+static inline bool take_known_line(const char *bytes, struct h1_field *field)
+{
+    (void)bytes;
+    (void)field;
+    return false;
+}
+#endif
 
 int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
 {
-    for (struct h1_field *field = head->fields, *end = field + head->field_count; field < end;
-         field++) {
-        int rc = take_line(head, bytes, field, len);
+    struct h1_field *field = head->fields, *end = field + head->field_count;
+    uint64_t present = 0;
+    for (; field < end; field++) {
+        bool is_roomy = len - field->name.off >= 32;
+        int rc = 0;
+        if (UNLIKELY(!is_roomy || !take_known_line(bytes, field))) {
+            rc = take_line(head, bytes, field);
+        }
+        uint64_t bit = H1_BIT(field->id);
+        if (UNLIKELY(field->special) && rc == 0) {
+            rc = take_special(head, bytes, field, (present & bit) != 0);
+        }
         if (UNLIKELY(rc != 0)) {
             return rc;
         }
+        present |= bit;
     }
-    head->present &= ~H1_BIT(H1_OTHER);
+    head->present = present & ~H1_BIT(H1_OTHER);
     bool has_coding = (head->present & H1_BIT(H1_TRANSFER_ENCODING)) != 0;
     if (has_coding && head->length_announced) {
         return h1_refuse(head, H1_FAULT_LENGTH_AND_CODING);

@@ -84,6 +84,7 @@ struct h1_field {
     uint8_t id;           /* enum h1_name */
     bool hop;             /* for this connection only: h1_write leaves it out */
     bool drop;            /* false after parsing; set by a caller who wants it left out */
+    bool special;         /* private: its value says something to the parser */
 };
 
 enum h1_method {

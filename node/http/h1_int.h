@@ -8,10 +8,6 @@
 
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 enum {
     H1_CLASS_TOKEN = 1,  /* RFC 9110 5.6.2 */
     H1_CLASS_TARGET = 2, /* visible ASCII but '#': a fragment is never sent (RFC 9112 3.2) */
@@ -31,20 +27,19 @@ static inline char h1_lower(char byte)
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
 }
 
-enum {
-    H1_KNOWN_HOP = 1,     /* never outlives the connection */
-    H1_KNOWN_SPECIAL = 2, /* the field pass looks at the value */
-};
-
 /* A field name that this unit has a word for: one half of a cache line. */
 struct h1_known_name {
-    char text[29]; /* lower-case, padded with zeros */
-    uint8_t len;
+    char text[28]; /* lower-case, with the colon behind it, padded with zeros */
+    /* copied into struct h1_field as one */
     uint8_t id; /* enum h1_name; H1_OTHER for names that are only common */
-    uint8_t flags;
+    bool hop;   /* never outlives the connection */
+    bool drop;  /* false */
+    bool special;
 };
 
 _Static_assert(sizeof(struct h1_known_name) == 32, "compared as two blocks of 16 bytes");
+_Static_assert(sizeof(struct h1_field) == 12 && offsetof(struct h1_field, id) == 8,
+               "ends in the same four bytes");
 
 extern const struct h1_known_name h1_known_names[256] __attribute__((aligned(64)));
 
@@ -97,47 +92,27 @@ static inline bool h1_same_word(const char *text, const char *word, size_t len)
     return h1_lower8(h1_load8(text + len - 8)) == h1_load8(word + len - 8);
 }
 
-/*
- * name equals the known one of the same length. room: how many bytes may be read from name on; no
- * byte of the name is a control byte, which is what makes setting one bit of each a comparison
- * without regard to case: letters are 0x20 apart, and digits and '-' have that bit.
- */
-static inline bool h1_same_name(const char *name, const struct h1_known_name *known, size_t len,
-                                size_t room)
+/* Four bytes as a number, the first one lowest on every machine, letters in lower case. */
+static inline uint32_t h1_lower4(const char *text)
 {
-#ifdef __SSE2__
-    if (LIKELY(room >= 32)) {
-        const __m128i bit = _mm_set1_epi8(0x20);
-        __m128i head = _mm_or_si128(_mm_loadu_si128((const __m128i *)(const void *)name), bit);
-        __m128i want = _mm_load_si128((const __m128i *)(const void *)known->text);
-        unsigned same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(head, want));
-        if (len > 16) {
-            __m128i tail =
-                _mm_or_si128(_mm_loadu_si128((const __m128i *)(const void *)(name + 16)), bit);
-            want = _mm_load_si128((const __m128i *)(const void *)(known->text + 16));
-            same |= (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tail, want)) << 16;
-        }
-        return (~same & ((1u << len) - 1)) == 0;
-    }
-#else
-    (void)room;
+    uint32_t bytes;
+    memcpy(&bytes, text, 4);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bytes = __builtin_bswap32(bytes);
 #endif
-    return h1_same_word(name, known->text, len);
+    return bytes | 0x20202020u;
 }
 
-/* NULL when the name is not in the table; what is in it, is a token. Reads no further than room. */
-static inline const struct h1_known_name *h1_known(const char *name, size_t len, size_t room)
+/* Where in the table a name of at least four bytes stands, if it does. The factor was found by
+ * search so that no two collide; a test looks every name up. */
+static inline const struct h1_known_name *h1_known_slot(const char *name, size_t len)
 {
-    if (len < 2) {
-        return NULL;
-    }
-    size_t first = (unsigned char)name[0] | 0x20u;
-    size_t last = (unsigned char)name[len - 1] | 0x20u;
-    size_t before = (unsigned char)name[len - 2] | 0x20u;
-    const struct h1_known_name *known =
-        &h1_known_names[(len * 48 + last * 32 + first * 55 + before * 38) % 256];
-    return known->len == len && h1_same_name(name, known, len, room) ? known : NULL;
+    uint32_t key = h1_lower4(name) + h1_lower4(name + len - 4) + (uint32_t)len * 4;
+    return &h1_known_names[key * 0x72437fb9u >> 24];
 }
+
+/* NULL when the name is not in the table; what is in it, is a token. */
+const struct h1_known_name *h1_known(const char *name, size_t len);
 
 /*
  * The next element of a comma-separated list without white space around it; *cursor starts at 0.

@@ -112,94 +112,113 @@ const uint8_t h1_class[256] = {
 #undef D
 #undef X
 
-/*
- * Names by a hash of length, first and last two bytes, found by search so that no two collide (a
- * test looks every name up). Those that nobody asks for are in it because a name that is found here
- * needs no look at its single bytes.
- */
+/* Names by h1_known_slot. Those that nobody asks for are in it because a name that is found here
+ * needs no look at its single bytes. */
 const struct h1_known_name h1_known_names[256] = {
-    [0] = {"x-requested-with", 16, H1_OTHER, 0},
-    [1] = {"keep-alive", 10, H1_KEEP_ALIVE, H1_KNOWN_HOP},
-    [3] = {"sec-websocket-key", 17, H1_OTHER, 0},
-    [5] = {"expect", 6, H1_EXPECT, H1_KNOWN_SPECIAL},
-    [11] = {"alt-svc", 7, H1_ALT_SVC, 0},
-    [12] = {"referer", 7, H1_OTHER, 0},
-    [14] = {"x-real-ip", 9, H1_OTHER, 0},
-    [15] = {"content-disposition", 19, H1_OTHER, 0},
-    [16] = {"x-forwarded-proto", 17, H1_X_FORWARDED_PROTO, 0},
-    [17] = {"if-modified-since", 17, H1_OTHER, 0},
-    [19] = {"server", 6, H1_SERVER, 0},
-    [20] = {"date", 4, H1_DATE, 0},
-    [23] = {"accept", 6, H1_ACCEPT, 0},
-    [24] = {"forwarded", 9, H1_FORWARDED, 0},
-    [29] = {"content-length", 14, H1_CONTENT_LENGTH, H1_KNOWN_SPECIAL},
-    [30] = {"x-request-id", 12, H1_X_REQUEST_ID, 0},
-    [33] = {"allow", 5, H1_OTHER, 0},
-    [34] = {"last-modified", 13, H1_OTHER, 0},
-    [36] = {"te", 2, H1_TE, H1_KNOWN_HOP | H1_KNOWN_SPECIAL},
-    [38] = {"vary", 4, H1_OTHER, 0},
-    [45] = {"sec-fetch-site", 14, H1_OTHER, 0},
-    [47] = {"content-language", 16, H1_OTHER, 0},
-    [52] = {"x-forwarded-port", 16, H1_X_FORWARDED_PORT, 0},
-    [61] = {"access-control-allow-origin", 27, H1_OTHER, 0},
-    [72] = {"proxy-authenticate", 18, H1_PROXY_AUTHENTICATE, 0},
-    [74] = {"proxy-connection", 16, H1_PROXY_CONNECTION, H1_KNOWN_HOP},
-    [76] = {"x-frame-options", 15, H1_OTHER, 0},
-    [79] = {"origin", 6, H1_ORIGIN, 0},
-    [80] = {"transfer-encoding", 17, H1_TRANSFER_ENCODING, H1_KNOWN_HOP | H1_KNOWN_SPECIAL},
-    [81] = {"age", 3, H1_OTHER, 0},
-    [82] = {"x-forwarded-for", 15, H1_X_FORWARDED_FOR, 0},
-    [88] = {"range", 5, H1_OTHER, 0},
-    [90] = {"x-forwarded-host", 16, H1_X_FORWARDED_HOST, 0},
-    [95] = {"connection", 10, H1_CONNECTION, H1_KNOWN_HOP},
-    [97] = {"expires", 7, H1_OTHER, 0},
-    [103] = {"content-security-policy", 23, H1_OTHER, 0},
-    [105] = {"www-authenticate", 16, H1_OTHER, 0},
-    [107] = {"upgrade-insecure-requests", 25, H1_OTHER, 0},
-    [121] = {"content-encoding", 16, H1_CONTENT_ENCODING, 0},
-    [122] = {"trailer", 7, H1_TRAILER, 0},
-    [126] = {"pragma", 6, H1_OTHER, 0},
-    [129] = {"authorization", 13, H1_AUTHORIZATION, 0},
-    [145] = {"accept-language", 15, H1_OTHER, 0},
-    [147] = {"sec-fetch-user", 14, H1_OTHER, 0},
-    [149] = {"sec-websocket-accept", 20, H1_OTHER, 0},
-    [155] = {"cookie", 6, H1_COOKIE, 0},
-    [156] = {"x-content-type-options", 22, H1_OTHER, 0},
-    [159] = {"content-range", 13, H1_OTHER, 0},
-    [160] = {"via", 3, H1_VIA, 0},
-    [162] = {"http2-settings", 14, H1_HTTP2_SETTINGS, H1_KNOWN_HOP},
-    [164] = {"tracestate", 10, H1_OTHER, 0},
-    [165] = {"accept-ranges", 13, H1_OTHER, 0},
-    [168] = {"link", 4, H1_OTHER, 0},
-    [170] = {"host", 4, H1_HOST, H1_KNOWN_SPECIAL},
-    [175] = {"cache-control", 13, H1_OTHER, 0},
-    [177] = {"if-none-match", 13, H1_IF_NONE_MATCH, 0},
-    [180] = {"x-powered-by", 12, H1_OTHER, 0},
-    [185] = {"etag", 4, H1_OTHER, 0},
-    [189] = {"strict-transport-security", 25, H1_STRICT_TRANSPORT_SECURITY, 0},
-    [193] = {"if-match", 8, H1_IF_MATCH, 0},
-    [197] = {"content-type", 12, H1_CONTENT_TYPE, 0},
-    [203] = {"set-cookie", 10, H1_SET_COOKIE, 0},
-    [204] = {"retry-after", 11, H1_RETRY_AFTER, 0},
-    [205] = {"sec-fetch-mode", 14, H1_OTHER, 0},
-    [208] = {"traceparent", 11, H1_OTHER, 0},
-    [215] = {"user-agent", 10, H1_USER_AGENT, 0},
-    [218] = {"proxy-authorization", 19, H1_PROXY_AUTHORIZATION, 0},
-    [219] = {"accept-encoding", 15, H1_ACCEPT_ENCODING, 0},
-    [223] = {"sec-websocket-version", 21, H1_OTHER, 0},
-    [227] = {"max-forwards", 12, H1_MAX_FORWARDS, 0},
-    [231] = {"sec-fetch-dest", 14, H1_OTHER, 0},
-    [232] = {"priority", 8, H1_OTHER, 0},
-    [235] = {"upgrade", 7, H1_UPGRADE, H1_KNOWN_HOP},
-    [238] = {"location", 8, H1_LOCATION, 0},
-    [240] = {"proxy", 5, H1_PROXY, H1_KNOWN_HOP},
-    [245] = {"accept-charset", 14, H1_OTHER, 0},
-    [249] = {"if-range", 8, H1_OTHER, 0},
+    [0] = {"cookie:", H1_COOKIE, false, false, false},
+    [2] = {"x-request-id:", H1_X_REQUEST_ID, false, false, false},
+    [3] = {"connection:", H1_CONNECTION, true, false, false},
+    [4] = {"accept:", H1_ACCEPT, false, false, false},
+    [9] = {"origin:", H1_ORIGIN, false, false, false},
+    [11] = {"proxy-connection:", H1_PROXY_CONNECTION, true, false, false},
+    [12] = {"content-range:", H1_OTHER, false, false, false},
+    [13] = {"x-forwarded-for:", H1_X_FORWARDED_FOR, false, false, false},
+    [14] = {"x-forwarded-port:", H1_X_FORWARDED_PORT, false, false, false},
+    [15] = {"last-modified:", H1_OTHER, false, false, false},
+    [26] = {"sec-websocket-accept:", H1_OTHER, false, false, false},
+    [30] = {"x-forwarded-proto:", H1_X_FORWARDED_PROTO, false, false, false},
+    [33] = {"etag:", H1_OTHER, false, false, false},
+    [34] = {"content-type:", H1_CONTENT_TYPE, false, false, false},
+    [36] = {"expect:", H1_EXPECT, false, false, true},
+    [44] = {"http2-settings:", H1_HTTP2_SETTINGS, true, false, false},
+    [47] = {"sec-fetch-user:", H1_OTHER, false, false, false},
+    [48] = {"strict-transport-security:", H1_STRICT_TRANSPORT_SECURITY, false, false, false},
+    [49] = {"accept-encoding:", H1_ACCEPT_ENCODING, false, false, false},
+    [50] = {"accept-charset:", H1_OTHER, false, false, false},
+    [64] = {"sec-websocket-version:", H1_OTHER, false, false, false},
+    [67] = {"vary:", H1_OTHER, false, false, false},
+    [73] = {"date:", H1_DATE, false, false, false},
+    [75] = {"retry-after:", H1_RETRY_AFTER, false, false, false},
+    [82] = {"keep-alive:", H1_KEEP_ALIVE, true, false, false},
+    [84] = {"link:", H1_OTHER, false, false, false},
+    [85] = {"sec-fetch-dest:", H1_OTHER, false, false, false},
+    [86] = {"set-cookie:", H1_SET_COOKIE, false, false, false},
+    [87] = {"if-none-match:", H1_IF_NONE_MATCH, false, false, false},
+    [90] = {"sec-websocket-key:", H1_OTHER, false, false, false},
+    [92] = {"upgrade:", H1_UPGRADE, true, false, false},
+    [93] = {"content-encoding:", H1_CONTENT_ENCODING, false, false, false},
+    [96] = {"range:", H1_OTHER, false, false, false},
+    [100] = {"max-forwards:", H1_MAX_FORWARDS, false, false, false},
+    [101] = {"expires:", H1_OTHER, false, false, false},
+    [102] = {"proxy-authorization:", H1_PROXY_AUTHORIZATION, false, false, false},
+    [107] = {"content-disposition:", H1_OTHER, false, false, false},
+    [110] = {"x-content-type-options:", H1_OTHER, false, false, false},
+    [113] = {"content-length:", H1_CONTENT_LENGTH, false, false, true},
+    [123] = {"user-agent:", H1_USER_AGENT, false, false, false},
+    [124] = {"alt-svc:", H1_ALT_SVC, false, false, false},
+    [133] = {"pragma:", H1_OTHER, false, false, false},
+    [137] = {"proxy:", H1_PROXY, true, false, false},
+    [138] = {"upgrade-insecure-requests:", H1_OTHER, false, false, false},
+    [141] = {"if-range:", H1_OTHER, false, false, false},
+    [146] = {"www-authenticate:", H1_OTHER, false, false, false},
+    [148] = {"location:", H1_LOCATION, false, false, false},
+    [149] = {"if-modified-since:", H1_OTHER, false, false, false},
+    [151] = {"server:", H1_SERVER, false, false, false},
+    [153] = {"x-frame-options:", H1_OTHER, false, false, false},
+    [162] = {"traceparent:", H1_OTHER, false, false, false},
+    [164] = {"forwarded:", H1_FORWARDED, false, false, false},
+    [170] = {"sec-fetch-mode:", H1_OTHER, false, false, false},
+    [175] = {"x-requested-with:", H1_OTHER, false, false, false},
+    [177] = {"if-match:", H1_IF_MATCH, false, false, false},
+    [180] = {"transfer-encoding:", H1_TRANSFER_ENCODING, true, false, true},
+    [183] = {"authorization:", H1_AUTHORIZATION, false, false, false},
+    [184] = {"trailer:", H1_TRAILER, false, false, false},
+    [188] = {"accept-language:", H1_OTHER, false, false, false},
+    [189] = {"accept-ranges:", H1_OTHER, false, false, false},
+    [190] = {"sec-fetch-site:", H1_OTHER, false, false, false},
+    [192] = {"x-real-ip:", H1_OTHER, false, false, false},
+    [199] = {"x-powered-by:", H1_OTHER, false, false, false},
+    [200] = {"cache-control:", H1_OTHER, false, false, false},
+    [205] = {"referer:", H1_OTHER, false, false, false},
+    [208] = {"priority:", H1_OTHER, false, false, false},
+    [214] = {"tracestate:", H1_OTHER, false, false, false},
+    [218] = {"allow:", H1_OTHER, false, false, false},
+    [226] = {"access-control-allow-origin:", H1_OTHER, false, false, false},
+    [231] = {"content-language:", H1_OTHER, false, false, false},
+    [232] = {"proxy-authenticate:", H1_PROXY_AUTHENTICATE, false, false, false},
+    [236] = {"host:", H1_HOST, false, false, true},
+    [243] = {"content-security-policy:", H1_OTHER, false, false, false},
+    [252] = {"x-forwarded-host:", H1_X_FORWARDED_HOST, false, false, false},
 };
+
+/* Names that are too short for the table. */
+static const struct h1_known_name short_names[] = {
+    {"te:", H1_TE, true, false, true},
+    {"age:", H1_OTHER, false, false, false},
+    {"via:", H1_VIA, false, false, false},
+};
+
+const struct h1_known_name *h1_known(const char *name, size_t len)
+{
+    const struct h1_known_name *from = short_names, *end = from + ARRAY_LEN(short_names);
+    if (len >= sizeof(from->text) || len == 0) {
+        return NULL;
+    }
+    if (len >= 4) {
+        from = h1_known_slot(name, len);
+        end = from + 1;
+    }
+    for (; from < end; from++) {
+        if (from->text[len] == ':' && h1_same_word(name, from->text, len)) {
+            return from;
+        }
+    }
+    return NULL;
+}
 
 enum h1_name h1_name_id(const char *name, size_t len)
 {
-    const struct h1_known_name *known = h1_known(name, len, len);
+    const struct h1_known_name *known = h1_known(name, len);
     return known != NULL ? (enum h1_name)known->id : H1_OTHER;
 }
 

@@ -138,7 +138,7 @@ static inline int take_crlf(struct sweep *sweep, const char *bytes, uint32_t pos
     if (UNLIKELY(pos == line)) {
         return 1;
     }
-    if (UNLIKELY(bytes[line] == ' ' || bytes[line] == '\t')) {
+    if (UNLIKELY((unsigned char)bytes[line] <= ' ')) { /* controls but tab were refused */
         return sweep_fault(sweep, H1_FAULT_FOLD);
     }
     if (UNLIKELY(sweep->field == sweep->field_end)) {

@@ -3,8 +3,6 @@
  */
 #include "tests/unit/node/http/heads.h"
 
-#include "node/http/h1_int.h"
-
 #include <ctype.h>
 
 static const struct {
@@ -85,29 +83,6 @@ static void test_ids(void **state)
     assert_int_equal(h1_name_id("Content_Length", 14), H1_OTHER);
 }
 
-/* In blocks, where more may be read than the name, the same names are known as byte by byte. */
-static void test_blocks_against_bytes(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(h1_known_names); i++) {
-        const struct h1_known_name *known = &h1_known_names[i];
-        char text[64];
-        memset(text, ':', sizeof(text));
-        memcpy(text, known->text, known->len);
-        for (size_t at = 0; at < known->len; at++) {
-            assert_true(h1_known(text, known->len, sizeof(text)) == known);
-            for (int byte = 0x20; byte < 256; byte++) { /* no control byte gets there */
-                char kept = text[at];
-                text[at] = (char)byte;
-                assert_ptr_equal(h1_known(text, known->len, sizeof(text)),
-                                 h1_known(text, known->len, known->len));
-                text[at] = kept;
-            }
-            text[at] = (char)toupper((unsigned char)text[at]);
-        }
-    }
-}
-
 static void test_tokens(void **state)
 {
     (void)state;
@@ -166,8 +141,9 @@ static void test_find(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids),    cmocka_unit_test(test_blocks_against_bytes),
-        cmocka_unit_test(test_tokens), cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
