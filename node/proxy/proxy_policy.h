@@ -190,7 +190,7 @@ struct proxy_passive {
     uint32_t max_ejected_percent; /* 50 */
 };
 
-enum { PROXY_POOL_DEFAULT = UINT32_MAX };
+#define PROXY_POOL_DEFAULT UINT32_MAX /* more than an enum constant may be */
 
 /* How a backend uses its endpoints. */
 struct proxy_backend {
