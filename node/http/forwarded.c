@@ -5,6 +5,7 @@
 #include "node/http/forwarded.h"
 
 #include "node/http/forwarded_int.h"
+#include "node/http/h1_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@ static const uint64_t forwarded_names = H1_BIT(H1_FORWARDED) | H1_BIT(H1_X_FORWA
                                         H1_BIT(H1_X_FORWARDED_HOST) | H1_BIT(H1_X_FORWARDED_PORT) |
                                         H1_BIT(H1_X_FORWARDED_PROTO);
 
-enum { NAMES_ROOM = 160 }; /* five names, separators, line ends, "host=", "proto=", quotes */
+/* Five names, separators, line ends, "for=", "host=", "proto=", brackets, quotes, two schemes. */
+enum { NAMES_ROOM = 176 };
 
 /* The IPv4 address inside an IPv4-mapped IPv6 one, as dual-stack listeners give it. */
 static struct addr unmapped(const struct addr *client)
@@ -34,32 +36,19 @@ void fwd_peer_init(struct fwd_peer *peer, const struct addr *client, uint16_t lo
     char text[ADDR_TEXT_MAX];
     bool is_known = plain.sa.sa_family == AF_INET || plain.sa.sa_family == AF_INET6;
     const char *address = is_known ? addr_format_ip(&plain, text) : "unknown";
-    bool is_v6 = plain.sa.sa_family == AF_INET6;
     memset(peer, 0, sizeof(*peer));
-    int len = snprintf(peer->address, sizeof(peer->address), "%s", address);
-    peer->address_len = (uint8_t)MIN(len, (int)sizeof(peer->address) - 1);
-    /* RFC 7239 6: an IPv6 address has brackets, and those need quotes */
-    len = snprintf(peer->element, sizeof(peer->element), is_v6 ? "for=\"[%s]\"" : "for=%s",
-                   peer->address);
-    peer->element_len = (uint8_t)MIN(len, (int)sizeof(peer->element) - 1);
-    len = snprintf(peer->port, sizeof(peer->port), "%u", (unsigned)local_port);
-    peer->port_len = (uint8_t)len;
-    len = snprintf(peer->proto, sizeof(peer->proto), "%s", secure ? "https" : "http");
-    peer->proto_len = (uint8_t)len;
+    size_t len = MIN(strlen(address), sizeof(peer->address) - 1);
+    memcpy(peer->address, address, len);
+    peer->address_len = (uint8_t)len;
+    peer->port_len = (uint8_t)snprintf(peer->port, sizeof(peer->port), "%u", (unsigned)local_port);
+    peer->quoted = plain.sa.sa_family == AF_INET6; /* RFC 7239 6 */
+    peer->secure = secure;
 }
 
 uint64_t fwd_drop(enum fwd_policy policy)
 {
     return policy == FWD_APPEND || policy == FWD_REPLACE ? forwarded_names : 0;
 }
-
-static inline char *put(char *at, const char *text, size_t len)
-{
-    memcpy(at, text, len);
-    return at + len;
-}
-
-#define PUT_TEXT(at, text) put(at, text, sizeof(text) - 1)
 
 /* RFC 7239 4: quotes must close inside the value, else they would swallow what is appended. */
 static bool is_closed(const char *value, size_t len)
@@ -95,8 +84,8 @@ static char *put_incoming(char *at, enum h1_name id, const struct h1_head *head,
             (id == H1_FORWARDED && !is_closed(value, field->value.len))) {
             continue;
         }
-        at = put(at, value, field->value.len);
-        at = PUT_TEXT(at, ", ");
+        at = h1_put(at, value, field->value.len);
+        at = H1_PUT_TEXT(at, ", ");
     }
     return at;
 }
@@ -116,7 +105,7 @@ static bool begin_field(char **at, enum h1_name id, const char *name, size_t nam
     if (view->policy == FWD_IF_NONE && came && is_kept(view->head, id)) {
         return false;
     }
-    *at = put(*at, name, name_len);
+    *at = h1_put(*at, name, name_len);
     if (view->policy == FWD_APPEND && came) {
         *at = put_incoming(*at, id, view->head, view->bytes);
     }
@@ -129,24 +118,52 @@ size_t fwd_room(const struct fwd_peer *peer, const struct h1_head *head)
 {
     /* Two bytes for each value that came are paid for by its line's colon and CRLF. */
     size_t incoming = (head->present & forwarded_names) != 0 ? head->len : 0;
-    return NAMES_ROOM + 2u * head->host.len + peer->address_len + peer->element_len +
-           peer->port_len + 2u * peer->proto_len + incoming;
+    return NAMES_ROOM + 2u * head->host.len + 2u * peer->address_len + peer->port_len + incoming;
 }
 
-static char *put_forwarded(char *at, const struct fwd_peer *peer, const char *host, size_t len)
+static char *put_scheme(char *at, const struct fwd_peer *peer)
 {
-    at = put(at, peer->element, peer->element_len);
-    if (len > 0) {
-        bool is_token = h1_is_token(host, len); /* "host:port" and "[::1]" are none */
-        at = PUT_TEXT(at, ";host=");
+    at = H1_PUT_TEXT(at, "http");
+    *at = 's';
+    at += peer->secure;
+    return H1_PUT_TEXT(at, "\r\n");
+}
+
+static char *put_forwarded(char *at, const struct fwd_peer *peer, const struct h1_head *head,
+                           const char *host)
+{
+    at = H1_PUT_TEXT(at, "for=");
+    at = peer->quoted ? H1_PUT_TEXT(at, "\"[") : at;
+    at = h1_put(at, peer->address, peer->address_len);
+    at = peer->quoted ? H1_PUT_TEXT(at, "]\"") : at;
+    if (head->host.len > 0) {
+        /* "host:port" and "[::1]" are no tokens; what has neither is its own canonical name */
+        bool is_name = head->host.len == head->host_name_len && host[0] != '[';
+        bool is_token = is_name || h1_is_token(host, head->host.len);
+        at = H1_PUT_TEXT(at, ";host=");
         *at = '"';
-        at = put(at + !is_token, host, len);
+        at = h1_put(at + !is_token, host, head->host.len);
         *at = '"';
         at += !is_token;
     }
-    at = PUT_TEXT(at, ";proto=");
-    at = put(at, peer->proto, peer->proto_len);
-    return PUT_TEXT(at, "\r\n");
+    at = H1_PUT_TEXT(at, ";proto=");
+    return put_scheme(at, peer);
+}
+
+/* All five with nothing in front of the own values. */
+static char *put_all(char *at, const struct fwd_peer *peer, const struct h1_head *head,
+                     const char *host)
+{
+    at = H1_PUT_TEXT(at, "X-Forwarded-For: ");
+    at = h1_put(at, peer->address, peer->address_len);
+    at = H1_PUT_TEXT(at, "\r\nX-Forwarded-Host: ");
+    at = h1_put(at, host, head->host.len);
+    at = H1_PUT_TEXT(at, "\r\nX-Forwarded-Port: ");
+    at = h1_put(at, peer->port, peer->port_len);
+    at = H1_PUT_TEXT(at, "\r\nX-Forwarded-Proto: ");
+    at = put_scheme(at, peer);
+    at = H1_PUT_TEXT(at, "Forwarded: ");
+    return put_forwarded(at, peer, head, host);
 }
 
 char *fwd_write(char *at, const struct fwd_peer *peer, enum fwd_policy policy,
@@ -157,24 +174,27 @@ char *fwd_write(char *at, const struct fwd_peer *peer, enum fwd_policy policy,
     }
     const struct request_view view = {.policy = policy, .head = head, .bytes = bytes};
     const char *host = bytes + head->host.off;
+    bool is_bare = policy == FWD_REPLACE || (head->present & forwarded_names) == 0;
+    if (is_bare && head->host.len > 0) {
+        return put_all(at, peer, head, host);
+    }
     if (BEGIN_FIELD(&at, H1_X_FORWARDED_FOR, "X-Forwarded-For: ", &view)) {
-        at = put(at, peer->address, peer->address_len);
-        at = PUT_TEXT(at, "\r\n");
+        at = h1_put(at, peer->address, peer->address_len);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     if (head->host.len > 0 && BEGIN_FIELD(&at, H1_X_FORWARDED_HOST, "X-Forwarded-Host: ", &view)) {
-        at = put(at, host, head->host.len);
-        at = PUT_TEXT(at, "\r\n");
+        at = h1_put(at, host, head->host.len);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     if (BEGIN_FIELD(&at, H1_X_FORWARDED_PORT, "X-Forwarded-Port: ", &view)) {
-        at = put(at, peer->port, peer->port_len);
-        at = PUT_TEXT(at, "\r\n");
+        at = h1_put(at, peer->port, peer->port_len);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     if (BEGIN_FIELD(&at, H1_X_FORWARDED_PROTO, "X-Forwarded-Proto: ", &view)) {
-        at = put(at, peer->proto, peer->proto_len);
-        at = PUT_TEXT(at, "\r\n");
+        at = put_scheme(at, peer);
     }
     if (BEGIN_FIELD(&at, H1_FORWARDED, "Forwarded: ", &view)) {
-        at = put_forwarded(at, peer, host, head->host.len);
+        at = put_forwarded(at, peer, head, host);
     }
     return at;
 }

@@ -114,6 +114,31 @@ static inline const struct h1_known_name *h1_known_slot(const char *name, size_t
 /* NULL when the name is not in the table; what is in it, is a token. */
 const struct h1_known_name *h1_known(const char *name, size_t len);
 
+/* Copy to a cursor; returns the new one. Most texts of a head are short: no call for them. */
+static inline char *h1_put(char *at, const char *text, size_t len)
+{
+    if (__builtin_constant_p(len) || len > 16) {
+        memcpy(at, text, len);
+    } else if (len >= 8) { /* the two halves may overlap */
+        uint64_t head = h1_load8(text), tail = h1_load8(text + len - 8);
+        memcpy(at, &head, 8);
+        memcpy(at + len - 8, &tail, 8);
+    } else if (len >= 4) {
+        uint32_t head, tail;
+        memcpy(&head, text, 4);
+        memcpy(&tail, text + len - 4, 4);
+        memcpy(at, &head, 4);
+        memcpy(at + len - 4, &tail, 4);
+    } else if (len != 0) {
+        at[0] = text[0];
+        at[len / 2] = text[len / 2];
+        at[len - 1] = text[len - 1];
+    }
+    return at + len;
+}
+
+#define H1_PUT_TEXT(at, text) h1_put(at, text, sizeof(text) - 1)
+
 /*
  * The next element of a comma-separated list without white space around it; *cursor starts at 0.
  * Empty elements are passed over (RFC 9110 5.6.1). False at the end.

@@ -20,14 +20,6 @@ enum {
 
 static const uint64_t framing_names = H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRANSFER_ENCODING);
 
-static inline char *put(char *at, const char *text, size_t len)
-{
-    memcpy(at, text, len);
-    return at + len;
-}
-
-#define PUT_TEXT(at, text) put(at, text, sizeof(text) - 1)
-
 static char *put_decimal(char *at, uint64_t number)
 {
     char digits[DECIMAL_MAX];
@@ -36,35 +28,30 @@ static char *put_decimal(char *at, uint64_t number)
         digits[--first] = (char)('0' + number % 10);
         number /= 10;
     } while (number != 0);
-    return put(at, digits + first, sizeof(digits) - first);
+    return h1_put(at, digits + first, sizeof(digits) - first);
 }
 
 static char *put_content_length(char *at, uint64_t length)
 {
-    at = PUT_TEXT(at, "Content-Length: ");
+    at = H1_PUT_TEXT(at, "Content-Length: ");
     at = put_decimal(at, length);
-    return PUT_TEXT(at, "\r\n");
+    return H1_PUT_TEXT(at, "\r\n");
 }
 
 /* Field lines that stay, in runs: lines are neighbours in the bytes they were parsed from. */
 static char *put_fields(char *at, const struct h1_head *head, const char *bytes, uint64_t drop)
 {
     const struct h1_field *field = head->fields, *end = field + head->field_count;
-    while (field < end) {
-        while (field < end && (field->hop || field->drop || (drop & H1_BIT(field->id)) != 0)) {
-            field++;
+    size_t fields_end = head->len - 2u;
+    size_t begin = field < end ? field->name.off : fields_end;
+    for (; field < end; field++) {
+        bool is_out = field->hop || field->drop || (drop >> field->id & 1) != 0;
+        if (UNLIKELY(is_out)) {
+            at = h1_put(at, bytes + begin, field->name.off - begin);
+            begin = field + 1 < end ? field[1].name.off : fields_end;
         }
-        if (field == end) {
-            break;
-        }
-        size_t begin = field->name.off;
-        while (field < end && !(field->hop || field->drop || (drop & H1_BIT(field->id)) != 0)) {
-            field++;
-        }
-        size_t run_end = field < end ? field->name.off : head->len - 2;
-        at = put(at, bytes + begin, run_end - begin);
     }
-    return at;
+    return h1_put(at, bytes + begin, fields_end - begin);
 }
 
 /* The Upgrade fields, which put_fields left out as hop-by-hop. */
@@ -72,9 +59,9 @@ static char *put_upgrade(char *at, const struct h1_head *head, const char *bytes
 {
     const struct h1_field *field = h1_find(head, H1_UPGRADE);
     for (; field != NULL; field = h1_find_next(head, field)) {
-        at = PUT_TEXT(at, "Upgrade: ");
-        at = put(at, bytes + field->value.off, field->value.len);
-        at = PUT_TEXT(at, "\r\n");
+        at = H1_PUT_TEXT(at, "Upgrade: ");
+        at = h1_put(at, bytes + field->value.off, field->value.len);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     return at;
 }
@@ -84,15 +71,15 @@ static char *put_connection(char *at, const struct h1_head *head, const char *by
 {
     switch (how->connection) {
     case H1_CONNECTION_SILENT:
-        return how->te_trailers ? PUT_TEXT(at, "Connection: TE\r\nTE: trailers\r\n") : at;
+        return how->te_trailers ? H1_PUT_TEXT(at, "Connection: TE\r\nTE: trailers\r\n") : at;
     case H1_CONNECTION_CLOSE:
-        at = PUT_TEXT(at, "Connection: close\r\n");
+        at = H1_PUT_TEXT(at, "Connection: close\r\n");
         break;
     case H1_CONNECTION_KEEP_ALIVE:
-        at = PUT_TEXT(at, "Connection: keep-alive\r\n");
+        at = H1_PUT_TEXT(at, "Connection: keep-alive\r\n");
         break;
     case H1_CONNECTION_UPGRADE:
-        at = PUT_TEXT(at, "Connection: upgrade\r\n");
+        at = H1_PUT_TEXT(at, "Connection: upgrade\r\n");
         at = put_upgrade(at, head, bytes);
         break;
     }
@@ -109,23 +96,23 @@ static uint64_t dropped_names(const struct h1_out *how)
 static char *put_request_line(char *at, const struct h1_head *head, const char *bytes,
                               const struct h1_out *how)
 {
-    at = put(at, bytes + head->method.off, head->method.len);
-    at = PUT_TEXT(at, " ");
+    at = h1_put(at, bytes + head->method.off, head->method.len);
+    at = H1_PUT_TEXT(at, " ");
     if (how->target != NULL) {
-        at = put(at, how->target, how->target_len);
+        at = h1_put(at, how->target, how->target_len);
     } else if (head->form != H1_FORM_ABSOLUTE) {
-        at = put(at, bytes + head->target.off, head->target.len);
+        at = h1_put(at, bytes + head->target.off, head->target.len);
     } else if (head->path.len == 0 && !head->has_query) {
         /* RFC 9112 3.2.4 */
-        at = head->method_id == H1_OPTIONS ? PUT_TEXT(at, "*") : PUT_TEXT(at, "/");
+        at = head->method_id == H1_OPTIONS ? H1_PUT_TEXT(at, "*") : H1_PUT_TEXT(at, "/");
     } else {
         /* To an origin server the target goes in origin form (RFC 9112 3.2.1). */
-        at = head->path.len == 0 ? PUT_TEXT(at, "/") : at;
+        at = head->path.len == 0 ? H1_PUT_TEXT(at, "/") : at;
         size_t begin = head->path.off;
         size_t end = (size_t)head->query.off + head->query.len;
-        at = put(at, bytes + begin, end - begin);
+        at = h1_put(at, bytes + begin, end - begin);
     }
-    return PUT_TEXT(at, " HTTP/1.1\r\n");
+    return H1_PUT_TEXT(at, " HTTP/1.1\r\n");
 }
 
 int h1_write_request(struct buf *out, const struct h1_head *head, const char *bytes,
@@ -145,9 +132,9 @@ int h1_write_request(struct buf *out, const struct h1_head *head, const char *by
     uint64_t drop = dropped_names(how);
     char *at = put_request_line(room, head, bytes, how);
     if (!has_host) {
-        at = PUT_TEXT(at, "Host: ");
-        at = put(at, bytes + head->host.off, head->host.len);
-        at = PUT_TEXT(at, "\r\n");
+        at = H1_PUT_TEXT(at, "Host: ");
+        at = h1_put(at, bytes + head->host.off, head->host.len);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     drop &= ~H1_BIT(H1_HOST);
     if (how->peer != NULL) {
@@ -160,11 +147,11 @@ int h1_write_request(struct buf *out, const struct h1_head *head, const char *by
     if (how->framing == H1_BODY_LENGTH) {
         at = put_content_length(at, how->content_length);
     } else if (how->framing == H1_BODY_CHUNKED) {
-        at = PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
+        at = H1_PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
     }
     at = put_connection(at, head, bytes, how);
-    at = how->extra_len > 0 ? put(at, how->extra, how->extra_len) : at;
-    at = PUT_TEXT(at, "\r\n");
+    at = how->extra_len > 0 ? h1_put(at, how->extra, how->extra_len) : at;
+    at = H1_PUT_TEXT(at, "\r\n");
     buf_grow(out, (size_t)(at - room));
     return 0;
 }
@@ -176,31 +163,34 @@ int h1_write_response(struct buf *out, const struct h1_head *head, const char *b
     if (room == NULL) {
         return RC_FULL;
     }
-    char *at = PUT_TEXT(room, "HTTP/1.1 ");
-    at = put_decimal(at, head->status);
-    at = PUT_TEXT(at, " ");
-    at = put(at, bytes + head->reason.off, head->reason.len);
-    at = PUT_TEXT(at, "\r\n");
+    char *at = H1_PUT_TEXT(room, "HTTP/1.1 ");
+    at[0] = (char)('0' + head->status / 100 % 10);
+    at[1] = (char)('0' + head->status / 10 % 10);
+    at[2] = (char)('0' + head->status % 10);
+    at[3] = ' ';
+    at += 4;
+    at = h1_put(at, bytes + head->reason.off, head->reason.len);
+    at = H1_PUT_TEXT(at, "\r\n");
     at = put_fields(at, head, bytes, dropped_names(how));
     bool is_interim = head->status < 200;
     bool has_date = (head->present & ~how->drop & H1_BIT(H1_DATE)) != 0;
     if (how->date != NULL && !has_date && !is_interim) {
-        at = PUT_TEXT(at, "Date: ");
-        at = put(at, how->date, HTTP_DATE_LEN);
-        at = PUT_TEXT(at, "\r\n");
+        at = H1_PUT_TEXT(at, "Date: ");
+        at = h1_put(at, how->date, HTTP_DATE_LEN);
+        at = H1_PUT_TEXT(at, "\r\n");
     }
     if (is_interim || head->status == 204) {
         /* RFC 9110 8.6, RFC 9112 6.1: no framing field may stand here */
     } else if (how->framing == H1_BODY_LENGTH) {
         at = put_content_length(at, how->content_length);
     } else if (how->framing == H1_BODY_CHUNKED) {
-        at = PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
+        at = H1_PUT_TEXT(at, "Transfer-Encoding: chunked\r\n");
     } else if (how->framing == H1_BODY_NONE && head->length_announced) {
         at = put_content_length(at, head->content_length);
     }
     at = put_connection(at, head, bytes, how);
-    at = how->extra_len > 0 ? put(at, how->extra, how->extra_len) : at;
-    at = PUT_TEXT(at, "\r\n");
+    at = how->extra_len > 0 ? h1_put(at, how->extra, how->extra_len) : at;
+    at = H1_PUT_TEXT(at, "\r\n");
     buf_grow(out, (size_t)(at - room));
     return 0;
 }
@@ -220,10 +210,10 @@ int h1_put_field(struct buf *out, const char *name, const char *value)
     if (room == NULL) {
         return RC_FULL;
     }
-    char *at = put(room, name, name_len);
-    at = PUT_TEXT(at, ": ");
-    at = put(at, value, value_len);
-    at = PUT_TEXT(at, "\r\n");
+    char *at = h1_put(room, name, name_len);
+    at = H1_PUT_TEXT(at, ": ");
+    at = h1_put(at, value, value_len);
+    at = H1_PUT_TEXT(at, "\r\n");
     buf_grow(out, (size_t)(at - room));
     return 0;
 }

@@ -132,13 +132,17 @@ static void test_addresses(void **state)
            "Forwarded: for=\"[2001:db8::1]\";host=\"[::1]\";proto=https\r\n\r\n");
     peer_of(&peer, "[::ffff:10.0.0.1]:4000", 80, false);
     assert_string_equal(peer.address, "10.0.0.1");
-    assert_string_equal(peer.element, "for=10.0.0.1");
+    assert_false(peer.quoted);
     peer_of(&peer, "[1111:2222:3333:4444:5555:6666:7777:8888]:4000", 65535, false);
-    assert_string_equal(peer.element, "for=\"[1111:2222:3333:4444:5555:6666:7777:8888]\"");
+    assert_string_equal(peer.address, "1111:2222:3333:4444:5555:6666:7777:8888");
+    assert_true(peer.quoted);
     assert_string_equal(peer.port, "65535");
     peer_of(&peer, NULL, 80, false);
     assert_string_equal(peer.address, "unknown");
-    assert_string_equal(peer.element, "for=unknown");
+    expect("GET / HTTP/1.1\r\nHost: a.test.\r\n", "", FWD_APPEND, &peer,
+           "X-Forwarded-For: unknown\r\nX-Forwarded-Host: a.test.\r\n"
+           "X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\n"
+           "Forwarded: for=unknown;host=a.test.;proto=http\r\n\r\n");
 }
 
 static void test_put(void **state)
