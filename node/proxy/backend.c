@@ -4,7 +4,9 @@
 #include "node/proxy/backend.h"
 
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 #include "node/proxy/catalog.h"
+#include "node/proxy/queue.h"
 
 #include <utlist.h>
 
@@ -21,6 +23,9 @@ static void set_release(struct qsbr_node *node)
     for (uint32_t i = 0; i < set->count; i++) {
         endpoint_unref(set->entries[i].endpoint);
     }
+    mem_free(unconst(set->policy.hash_name));
+    mem_free(set->identities);
+    mem_free(set->tokens);
     mem_free(set->schedule);
     mem_free(set);
 }
@@ -36,8 +41,14 @@ struct backend *backend_make(struct catalog *catalog, const char *name)
     /* Workers begin at different places, so that they do not walk in step. */
     for (size_t i = 0; i < slots; i++) {
         backend->slots[i].turn = i * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+        backend->slots[i].backend = backend;
+        backend->slots[i].call_mail.kind = WORKER_MAIL_PLACE;
     }
-    atomic_init(&backend->set, set_alloc(0));
+    int rc = pthread_mutex_init(&backend->lock, NULL);
+    ASSERT(rc == 0);
+    struct endpoint_set *set = set_alloc(0);
+    set->backend = backend;
+    atomic_init(&backend->set, set);
     DL_APPEND(catalog->backends, backend);
     return backend;
 }
@@ -55,6 +66,8 @@ void backend_destroy(struct backend *backend)
     }
     set_release(&set->retired);
     DL_DELETE(backend->catalog->backends, backend);
+    ASSERT(backend->queue.waiting == NULL);
+    (void)pthread_mutex_destroy(&backend->lock); /* nobody holds it */
     mem_free(backend->name);
     mem_free(backend);
 }
@@ -164,15 +177,86 @@ static struct endpoint *entry_endpoint(const struct set_entry *sorted, uint32_t 
     const struct set_entry *found =
         count == 0 ? NULL : bsearch(addr, sorted, count, sizeof(*sorted), compare_to_addr);
     if (found == NULL) {
-        return endpoint_new(addr, slot_count);
+        struct endpoint *endpoint = endpoint_new(addr, slot_count);
+        if (count != 0) {
+            endpoint_ramp(endpoint, time_mono_ms()); /* it joins others, who are warm */
+        }
+        return endpoint;
     }
     endpoint_ref(found->endpoint);
     return found->endpoint;
 }
 
+/* ---- tokens of sticky cookies ---- */
+
+static uint32_t token_slot(const uint8_t *token, uint32_t mask)
+{
+    uint32_t bits;
+    memcpy(&bits, token, sizeof(bits));
+    return bits & mask;
+}
+
+static bool has_token(const uint8_t *token)
+{
+    static const uint8_t none[PROXY_TOKEN_BYTES];
+    return memcmp(token, none, sizeof(none)) != 0;
+}
+
+static void token_add(struct endpoint_set *set, const uint8_t *token, uint32_t entry)
+{
+    if (!has_token(token)) {
+        return;
+    }
+    uint32_t at = token_slot(token, set->token_mask);
+    while (set->tokens[at].entry != 0) {
+        at = (at + 1) & set->token_mask;
+    }
+    memcpy(set->tokens[at].token, token, PROXY_TOKEN_BYTES);
+    set->tokens[at].entry = (uint16_t)(entry + 1);
+}
+
+/* from[i] is what entry i was made of. At most half of the table is used: two tokens each. */
+static void set_tokens(struct endpoint_set *set, const struct proxy_endpoint *const *from)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < set->count; i++) {
+        any = any || has_token(from[i]->token);
+    }
+    if (!any) {
+        return;
+    }
+    uint32_t size = 4;
+    while (size < set->count * 4) {
+        size *= 2;
+    }
+    set->token_mask = size - 1;
+    set->tokens = mem_array(size, sizeof(*set->tokens));
+    for (uint32_t i = 0; i < set->count; i++) {
+        token_add(set, from[i]->token, i);
+        token_add(set, from[i]->old_token, i);
+        endpoint_set_token(set->entries[i].endpoint, from[i]->token);
+    }
+}
+
+struct endpoint *set_find_token(const struct endpoint_set *set,
+                                const uint8_t token[PROXY_TOKEN_BYTES])
+{
+    if (set->tokens == NULL) {
+        return NULL;
+    }
+    uint32_t at = token_slot(token, set->token_mask);
+    while (set->tokens[at].entry != 0) {
+        if (memcmp(set->tokens[at].token, token, PROXY_TOKEN_BYTES) == 0) {
+            return set->entries[set->tokens[at].entry - 1].endpoint;
+        }
+        at = (at + 1) & set->token_mask;
+    }
+    return NULL;
+}
+
 /* Tell which endpoints stop and which (again) start being offered. */
-static void mark_changes(struct catalog *catalog, const struct set_entry *old, uint32_t old_count,
-                         struct endpoint_set *set)
+static void mark_changes(struct catalog *catalog, const struct endpoint_set *old,
+                         const struct endpoint_set *set)
 {
     for (uint32_t i = 0; i < set->usable_count; i++) {
         atomic_store_explicit(&set->entries[i].endpoint->gone, false, memory_order_release);
@@ -181,10 +265,12 @@ static void mark_changes(struct catalog *catalog, const struct set_entry *old, u
         catalog_endpoint_gone(catalog, set->entries[i].endpoint);
     }
     struct set_entry *now = entries_sorted(set);
-    for (uint32_t i = 0; i < old_count; i++) {
-        struct endpoint *endpoint = old[i].endpoint;
+    for (uint32_t i = 0; i < old->count; i++) {
+        struct endpoint *endpoint = old->entries[i].endpoint;
         if (set->count == 0 ||
             bsearch(&endpoint->addr, now, set->count, sizeof(*now), compare_to_addr) == NULL) {
+            (void)atomic_fetch_or_explicit(&endpoint->flags, ENDPOINT_REMOVED,
+                                           memory_order_relaxed);
             catalog_endpoint_gone(catalog, endpoint);
         }
     }
@@ -221,21 +307,22 @@ static bool *mark_repeated(const struct proxy_endpoint *endpoints, size_t count)
 }
 
 /* One entry for each address: the usable ones first. */
-static struct endpoint_set *set_build(const struct backend *backend, const struct set_entry *sorted,
-                                      uint32_t sorted_count, const struct proxy_endpoint *endpoints,
-                                      size_t count)
+static void set_fill(struct endpoint_set *set, const struct endpoint_set *old,
+                     const struct proxy_endpoint *endpoints, size_t count)
 {
-    struct endpoint_set *set = set_alloc(count);
+    struct set_entry *sorted = entries_sorted(old);
     bool *repeated = mark_repeated(endpoints, count);
+    const struct proxy_endpoint **made_of = mem_array(count, sizeof(*made_of));
     for (int unusable = 0; unusable <= 1; unusable++) {
         for (size_t i = 0; i < count; i++) {
             const struct proxy_endpoint *from = &endpoints[i];
             if (repeated[i] || (from->draining || from->weight == 0) != (unusable == 1)) {
                 continue;
             }
+            made_of[set->count] = from;
             struct set_entry *entry = &set->entries[set->count++];
             entry->endpoint =
-                entry_endpoint(sorted, sorted_count, &from->addr, backend->slot_count);
+                entry_endpoint(sorted, old->count, &from->addr, set->backend->slot_count);
             entry->weight = from->weight;
             if (unusable == 0) {
                 set->weight_total += from->weight;
@@ -244,8 +331,40 @@ static struct endpoint_set *set_build(const struct backend *backend, const struc
             entry->weight_end = set->weight_total;
         }
     }
+    set_tokens(set, made_of);
+    mem_free(made_of);
     mem_free(repeated);
-    return set;
+    mem_free(sorted);
+}
+
+/* What the policy wants to have at hand for picks, and what endpoints are told of it. */
+static void set_policy(struct endpoint_set *set, const struct proxy_backend *policy)
+{
+    set->policy = *policy;
+    set->policy.hash_name = policy->hash_name == NULL ? NULL : mem_strdup(policy->hash_name);
+    struct proxy_passive *passive = &set->policy.passive;
+    passive->window_ms = MAX(passive->window_ms, 1U);
+    passive->eject_ms = MAX(passive->eject_ms, 1U);
+    set->even = true;
+    for (uint32_t i = 0; i < set->usable_count; i++) {
+        set->even = set->even && set->entries[i].weight == set->entries[0].weight;
+    }
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct endpoint *endpoint = set->entries[i].endpoint;
+        atomic_store_explicit(&endpoint->idle_max, policy->idle_per_endpoint_max,
+                              memory_order_relaxed);
+        atomic_store_explicit(&endpoint->idle_ms, policy->idle_ms, memory_order_relaxed);
+        atomic_store_explicit(&endpoint->requests_max, policy->requests_per_connection_max,
+                              memory_order_relaxed);
+    }
+    if (policy->balance == BALANCE_ROUND_ROBIN) {
+        set_schedule(set);
+    } else if (policy->balance == BALANCE_HASH) {
+        set->identities = mem_array(set->usable_count, sizeof(*set->identities));
+        for (uint32_t i = 0; i < set->usable_count; i++) {
+            set->identities[i] = set->entries[i].endpoint->identity;
+        }
+    }
 }
 
 int backend_replace(struct backend *backend, const struct proxy_backend *policy,
@@ -262,15 +381,14 @@ int backend_replace(struct backend *backend, const struct proxy_backend *policy,
         }
     }
     struct endpoint_set *old = atomic_load_explicit(&backend->set, memory_order_relaxed);
-    struct set_entry *sorted = entries_sorted(old);
-    struct endpoint_set *set = set_build(backend, sorted, old->count, endpoints, count);
-    set->balance = policy->balance;
-    if (policy->balance == BALANCE_ROUND_ROBIN) {
-        set_schedule(set);
-    }
+    struct endpoint_set *set = set_alloc(count);
+    set->backend = backend;
+    set_fill(set, old, endpoints, count);
+    set_policy(set, policy);
     atomic_store_explicit(&backend->set, set, memory_order_seq_cst);
-    mark_changes(backend->catalog, sorted, old->count, set);
+    backend_recount(backend);
+    mark_changes(backend->catalog, old, set);
+    place_call_all_mt(backend);
     qsbr_defer(&backend->catalog->qsbr, &old->retired, set_release);
-    mem_free(sorted);
     return RC_OK;
 }

@@ -9,7 +9,11 @@
 #define SKEIN_NODE_PROXY_BACKEND_H
 
 #include "node/proxy/endpoint.h"
-#include "node/proxy/proxy.h"
+#include "node/proxy/retry.h"
+#include "node/proxy/sock.h"
+#include "node/proxy/worker_mail.h"
+
+#include <pthread.h>
 
 struct set_entry {
     struct endpoint *endpoint; /* one reference */
@@ -17,15 +21,27 @@ struct set_entry {
     uint32_t weight_end; /* sum of the weights up to and with this one */
 };
 
+/* Which entry a sticky token stands for; the table is open-addressed by the token's first bytes,
+ * which are as good as random. */
+struct set_token {
+    uint8_t token[PROXY_TOKEN_BYTES];
+    uint16_t entry; /* index + 1; 0: free */
+};
+
 /* Immutable once published. */
 struct endpoint_set {
     struct qsbr_node retired;
-    enum balance balance;
-    uint32_t count;        /* all that are configured */
-    uint32_t usable_count; /* those in front: with a weight and not draining */
-    uint32_t weight_total; /* of the usable ones */
-    uint32_t schedule_len; /* round robin: order of turns, indices into entries */
+    struct backend *backend;     /* outlives it */
+    struct proxy_backend policy; /* hash_name is the set's own */
+    uint32_t count;              /* all that are configured */
+    uint32_t usable_count;       /* those in front: with a weight and not draining */
+    uint32_t weight_total;       /* of the usable ones */
+    bool even;                   /* the usable ones weigh the same */
+    uint32_t schedule_len;       /* round robin: order of turns, indices into entries */
     uint16_t *schedule;
+    uint64_t *identities; /* BALANCE_HASH: of the usable ones, close together */
+    uint32_t token_mask;
+    struct set_token *tokens; /* NULL: none has one */
     struct set_entry entries[];
 };
 
@@ -37,6 +53,27 @@ struct backend_slot {
     struct counter response_errors;
     struct counter reused;
     struct counter retries;
+    struct counter retries_refused; /* the budget was used up */
+    struct counter queued;
+    struct counter queue_refused;  /* it was full */
+    struct counter queue_timeouts; /* waited in vain */
+    struct counter raced;          /* connects that were raced by another */
+    struct retry_budget budget;
+
+    /* Who is called on this worker, and its task or mail; guarded by the queue's lock. */
+    struct waiter *called;
+    bool call_due;
+    struct task call_task;
+    struct worker_mail call_mail;
+    struct backend *backend; /* of this slot */
+};
+
+/* Who waits for a place; see queue.h. */
+struct queue {
+    struct waiter *waiting; /* utlist, by rank */
+    uint64_t last_rank;
+    _Atomic uint32_t ahead;  /* those for whom any endpoint will do; called ones included */
+    _Atomic uint32_t length; /* all */
 };
 
 struct catalog;
@@ -49,6 +86,10 @@ struct backend {
     char *name;
     struct refcnt refs;
     _Atomic(struct endpoint_set *) set; /* never NULL */
+    _Atomic bool panic;                 /* so few are available that all are used */
+    pthread_mutex_t lock;               /* a leaf: the queue, ejection, `panic` */
+    struct queue queue;
+    struct counter ejections; /* written under the lock */
     size_t slot_count;
     struct backend_slot slots[];
 };
@@ -66,6 +107,31 @@ void backend_destroy(struct backend *backend);
 MUST_CHECK int backend_replace(struct backend *backend, const struct proxy_backend *policy,
                                const struct proxy_endpoint *endpoints, size_t count,
                                struct err_info *err);
+
+/* The endpoint that a token stands for, with its weight or without; NULL: none. */
+struct endpoint *set_find_token(const struct endpoint_set *set,
+                                const uint8_t token[PROXY_TOKEN_BYTES]);
+
+/* ---- backend_live.c: who is available ---- */
+
+/* A connect failed, a response was a 5xx or never came. May eject the endpoint. A worker, online.
+ */
+void backend_failed(struct backend *backend, struct endpoint *endpoint, uint64_t now_ms);
+/* Clear what is over; returns what holds. A worker, online. */
+uint32_t backend_check_flags(struct backend *backend, struct endpoint *endpoint, uint64_t now_ms);
+/* Control thread. */
+void backend_set_health(struct backend *backend, const struct addr *addr, enum proxy_health health,
+                        uint64_t now_ms);
+/* Find `panic` anew: after the set or a flag changed. */
+void backend_recount(struct backend *backend);
+/* So few are available that all are used. */
+static inline bool backend_panics(const struct backend *backend)
+{
+    return atomic_load_explicit(&backend->panic, memory_order_relaxed);
+}
+/* Usable endpoints, and how many of them are neither down nor ejected. Control thread. */
+void backend_availability(const struct backend *backend, uint32_t *ret_usable,
+                          uint32_t *ret_available);
 
 /* Valid for the rest of this loop iteration; the worker is online (qsbr.h). */
 static inline const struct endpoint_set *backend_endpoints(const struct backend *backend)

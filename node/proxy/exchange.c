@@ -32,6 +32,7 @@ void exchange_start(struct worker *worker, struct client_side *side,
     exchange->start_ns = request->start_ns;
     exchange->replayable = true;
     exchange->client_addr = *request->client;
+    exchange->waiter.rank = 0;
     buf_init(&exchange->trailers, WORKER_SCRATCH_BYTES);
     side->exchange = exchange;
     stat_add(&worker->stats, STAT_REQUESTS, 1);
@@ -42,6 +43,11 @@ void exchange_start(struct worker *worker, struct client_side *side,
     if (reason != REASON_NONE) {
         exchange_answer(exchange, reason);
         return;
+    }
+    if (exchange->timeouts.request_ms != 0) {
+        exchange->timed = true;
+        exchange->timer = (struct wheel_entry){.kind = WHEEL_EXCHANGE};
+        worker_deadline(worker, &exchange->timer, exchange->timeouts.request_ms);
     }
     exchange_try(exchange);
 }
@@ -84,9 +90,14 @@ static void exchange_over(struct exchange *exchange)
         exchange->upstream->exchange = NULL;
     }
     account(exchange);
-    if (exchange->endpoint != NULL) {
-        endpoint_end(exchange->endpoint);
+    place_cancel(&exchange->waiter);
+    if (exchange->timed) {
+        wheel_clear(&worker->wheel, &exchange->timer);
     }
+    if (exchange->endpoint != NULL) {
+        place_give_back(worker, exchange->backend, exchange->endpoint);
+    }
+    endpoint_unref(exchange->wanted);
     for (uint32_t i = 0; i < exchange->tried_count; i++) {
         endpoint_unref(exchange->tried[i]);
     }
@@ -143,8 +154,11 @@ void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum r
 void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len)
 {
     struct upstream_side *upstream = exchange->upstream;
-    ASSERT(upstream != NULL);
     exchange->bytes_in += len;
+    if (upstream == NULL) { /* it waits for a place: no more is read than was at hand */
+        chunkq_put(&exchange->worker->chunks, &exchange->body, bytes, len);
+        return;
+    }
     if (exchange->replayable) {
         bool sent = upstream->ops->sent(upstream) != 0;
         bool fits = exchange->body.len + len <= EXCHANGE_REPLAY_BYTES;
@@ -159,17 +173,23 @@ void exchange_request_data(struct exchange *exchange, const char *bytes, size_t 
 
 void exchange_request_end(struct exchange *exchange, const char *trailers, size_t len)
 {
-    ASSERT(exchange->upstream != NULL);
     exchange->request_done = true;
     if (len != 0 && exchange->replayable && buf_put(&exchange->trailers, trailers, len) != RC_OK) {
         exchange_forget_replay(exchange);
     }
-    exchange->upstream->ops->end(exchange->upstream, trailers, len);
+    if (exchange->upstream != NULL) { /* else it waits for a place */
+        exchange->upstream->ops->end(exchange->upstream, trailers, len);
+    }
 }
 
 void exchange_request_fault(struct exchange *exchange, enum reason reason)
 {
     exchange_answer(exchange, reason);
+}
+
+void exchange_timeout(struct exchange *exchange)
+{
+    exchange_answer(exchange, REASON_REQUEST_TIMEOUT);
 }
 
 void exchange_client_gone(struct exchange *exchange)
@@ -195,11 +215,19 @@ void exchange_upstream_full(struct exchange *exchange, bool full)
 
 void exchange_interim(struct exchange *exchange, const struct h1_head *head, const char *bytes)
 {
+    exchange->interim_sent = true;
     exchange->client->ops->interim(exchange->client, head, bytes);
 }
 
 void exchange_response_head(struct exchange *exchange, struct h1_head *head, const char *bytes)
 {
+    if (head->status >= 500) {
+        backend_failed(exchange->backend, exchange->endpoint, worker_now(exchange->worker));
+    }
+    if (UNLIKELY((exchange->retry_on & PROXY_RETRY_STATUS) != 0) &&
+        exchange_retry_status(exchange, (uint16_t)head->status)) {
+        return;
+    }
     exchange->response_begun = true;
     exchange->status = head->status;
     exchange_forget_replay(exchange);

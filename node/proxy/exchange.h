@@ -25,10 +25,13 @@
 #define SKEIN_NODE_PROXY_EXCHANGE_H
 
 #include "node/http/h1_write.h"
+#include "node/proxy/queue.h"
 #include "node/proxy/worker.h"
 
 struct exchange;
+struct limiter_place;
 struct policy;
+struct policy_base;
 
 /* An answer of our own. Borrowed for the call. */
 struct exchange_answer {
@@ -118,6 +121,7 @@ enum exchange_end {
 enum {
     EXCHANGE_TRIED_MAX = 9,        /* first and retries */
     EXCHANGE_REPLAY_BYTES = 16384, /* body kept for a repetition once some of it was sent */
+    EXCHANGE_ID_MAX = 128,             /* of a request id; longer ones are cut */
     EXCHANGE_LOG_TEXT_MAX = 512,   /* of host and target in the access log */
 };
 
@@ -132,11 +136,18 @@ struct exchange {
     struct endpoint *endpoint; /* its in-flight count; kept by the upstream connection */
 
     const struct policy *policy; /* of rule; NULL: it asks for nothing */
+    struct policy_base *base;    /* a reference; NULL: Settings ask for nothing of responses */
+    struct chunk *kept;          /* of the request, for the response; exchange_shape.c */
+    struct limiter_place *places[2]; /* among those that are at once */
+    uint64_t body_bytes_max;         /* 0: no limit */
     struct addr client_addr;     /* who asks: the peer, or whom trusted proxies name */
 
     struct proxy_timeouts timeouts; /* none is 0, but for request_ms */
     uint32_t retries_left;
-    uint64_t hash; /* BALANCE_HASH: of the key; set once backend is known */
+    unsigned retry_on;       /* proxy_retry_on bits */
+    uint32_t per_try_ms;     /* until the response head; 0: no limit */
+    uint64_t hash;           /* BALANCE_HASH: of the key; set once backend is known */
+    struct endpoint *wanted; /* of the sticky cookie; a reference */
 
     struct chunk *head;  /* outgoing request head, kept while a repetition is possible */
     struct chunkq body;  /* and the body so far */
@@ -159,6 +170,9 @@ struct exchange {
     enum reason reason;
     enum exchange_end end;
 
+    bool secure : 1;       /* the client speaks TLS, to us or to a trusted proxy; with a policy */
+    bool peer_trusted : 1; /* a proxy of Settings.trustedProxies */
+    bool peer_foreign : 1; /* such are named, and the peer is none */
     bool idempotent : 1;
     bool upgrade : 1;      /* asked for */
     bool tunnel : 1;       /* and granted */
@@ -167,9 +181,12 @@ struct exchange {
     bool stale_retried : 1; /* a dead pooled connection was replaced once */
     bool fresh_only : 1;    /* no pooled connection for the next try */
     bool replayable : 1;    /* head and body hold everything that was sent */
+    bool timed : 1;         /* timer runs */
+    bool interim_sent : 1;  /* the client has seen an interim response */
     bool client_finished : 1;
     bool upstream_finished : 1;
 
+    uint8_t request_id_len; /* 0: none was made */
     uint16_t host_len; /* for the access log, filled only when there is one */
     uint16_t target_len;
     uint16_t method_len;
@@ -177,6 +194,13 @@ struct exchange {
     char host_text[EXCHANGE_LOG_TEXT_MAX / 2];
     char target_text[EXCHANGE_LOG_TEXT_MAX / 2];
     char peer_text[48];
+    char request_id[EXCHANGE_ID_MAX];
+
+    /* Not zeroed; valid as said. */
+    struct waiter waiter;     /* rank: always */
+    struct wheel_entry timer; /* timed: for the whole exchange */
+    uint32_t status_count;    /* with PROXY_RETRY_STATUS */
+    uint16_t statuses[PROXY_RETRY_STATUSES_MAX];
 };
 
 /* What the client's codec knows of a request. */
@@ -195,15 +219,28 @@ void exchange_start(struct worker *worker, struct client_side *side,
 /* An answer of our own without an exchange (the head could not be read): counted and logged. */
 void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason);
 
-/* For exchange_route.c: find rule and backend and build the outgoing head; REASON_NONE: done. */
-enum reason exchange_route(struct exchange *exchange, const struct exchange_request *request);
+/* For exchange_route.c: find rule and backend and build the outgoing head; REASON_NONE: done. Else
+ * the answer, whose lines, status and body may have been set. */
+enum reason exchange_route(struct exchange *exchange, const struct exchange_request *request,
+                           struct exchange_answer *answer);
+/* For exchange_head.c: build it. path: as rules are matched on it. */
+enum reason exchange_build_head(struct exchange *exchange, const struct exchange_request *request,
+                                const struct uri_path *path, struct policy_base *base,
+                                enum forwarded_policy policy);
 /* For exchange_try.c: send the request to some endpoint, or answer that none is left. May end it.
  */
 void exchange_try(struct exchange *exchange);
+/* What may be repeated, as the rule says or else the defaults. */
+void exchange_set_retries(struct exchange *exchange, const struct proxy_retries *rule,
+                          const struct proxy_defaults *defaults);
+/* A response head has come: true: it is dropped, and another endpoint is asked. */
+bool exchange_retry_status(struct exchange *exchange, uint16_t status);
 void exchange_answer(struct exchange *exchange, enum reason reason);
 /* The same with lines, status or body of its own, as exchange_route has them. */
 void exchange_answer_with(struct exchange *exchange, const struct exchange_answer *answer);
 void exchange_forget_replay(struct exchange *exchange);
+/* The wheel fired the exchange's own entry: it has taken too long as a whole. */
+void exchange_timeout(struct exchange *exchange);
 
 /* From the client's codec. */
 void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len);

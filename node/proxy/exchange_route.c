@@ -178,7 +178,7 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
     exchange->host = host;
     exchange->rule = rule;
     resolve_timeouts(&exchange->timeouts, &rule->timeouts, &defaults->timeouts);
-    exchange->retries_left = MIN(defaults->retries_max, (uint32_t)EXCHANGE_TRIED_MAX - 1);
+    exchange_set_retries(exchange, NULL, defaults);
     exchange->idempotent = method_is_idempotent(head->method_id);
     exchange->backend = rule_draw(rule, &worker->rng);
     if (exchange->backend == NULL) {

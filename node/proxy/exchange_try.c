@@ -3,10 +3,10 @@
  *
  * A request is sent twice only if it may be (RFC 9110 9.2.2): nothing of it left the machine, or
  * its method is idempotent, and never after a byte of the response. What is repeated is kept in
- * head, body and trailers; when more was sent than is kept, there is no repetition.
+ * head, body and trailers; when more was sent than is kept, there is no repetition. The budget of
+ * the backend bounds how many are repeated.
  */
 #include "node/base/mem.h"
-#include "node/proxy/balance.h"
 #include "node/proxy/exchange.h"
 #include "node/proxy/upstream.h"
 
@@ -29,18 +29,22 @@ static struct backend_slot *backend_slot(const struct exchange *exchange)
     return &exchange->backend->slots[exchange->worker->idx];
 }
 
-static struct endpoint *pick(struct exchange *exchange)
+void exchange_set_retries(struct exchange *exchange, const struct proxy_retries *rule,
+                          const struct proxy_defaults *defaults)
 {
-    struct worker *worker = exchange->worker;
-    worker_online(worker);
-    const struct balance_ask ask = {
-        .rng = &worker->rng,
-        .turn = &backend_slot(exchange)->turn,
-        .now_ms = worker_now(worker),
-        .tried = exchange->tried,
-        .tried_count = exchange->tried_count,
-    };
-    return balance_pick(backend_endpoints(exchange->backend), &ask);
+    const struct proxy_retries *retries = rule != NULL && rule->set ? rule : &defaults->retries;
+    if (!retries->set) {
+        exchange->retries_left = MIN(defaults->retries_max, (uint32_t)EXCHANGE_TRIED_MAX - 1);
+        exchange->retry_on = PROXY_RETRY_CONNECT | PROXY_RETRY_RESET;
+        return;
+    }
+    exchange->retries_left = MIN(retries->attempts, (uint32_t)EXCHANGE_TRIED_MAX - 1);
+    exchange->retry_on = retries->on;
+    exchange->per_try_ms = retries->per_try_ms;
+    if ((retries->on & PROXY_RETRY_STATUS) != 0) {
+        exchange->status_count = MIN(retries->status_count, (uint32_t)PROXY_RETRY_STATUSES_MAX);
+        memcpy(exchange->statuses, retries->statuses, sizeof(exchange->statuses));
+    }
 }
 
 /* It is not given this request again. */
@@ -71,28 +75,45 @@ static void send_request(struct exchange *exchange, struct upstream_side *upstre
     }
 }
 
-/* True: it is on its way. */
+/* Send it to the endpoint at which it has a place. True: it is on its way. */
 static bool try_endpoint(struct exchange *exchange, struct endpoint *endpoint)
 {
+    struct worker *worker = exchange->worker;
     int error = 0;
     struct upstream_side *upstream = upstream_get(exchange, endpoint, &error);
     if (upstream == NULL) {
         bool local = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
         exchange->failure = local ? REASON_OVERLOAD : REASON_CONNECT_FAILED;
         if (!local) {
-            endpoint_connect_failed(endpoint, worker_now(exchange->worker));
+            endpoint_connect_failed(endpoint, worker_now(worker));
+            backend_failed(exchange->backend, endpoint, worker_now(worker));
         }
-        stat_add(&exchange->worker->stats, STAT_CONNECT_FAILED, 1);
+        stat_add(&worker->stats, STAT_CONNECT_FAILED, 1);
         counter_add(&backend_slot(exchange)->connect_errors, 1);
         mark_tried(exchange, endpoint);
+        place_give_back(worker, exchange->backend, endpoint);
         return false;
     }
     if (upstream_is_reused(upstream)) {
         counter_add(&backend_slot(exchange)->reused, 1);
     }
     exchange->endpoint = endpoint;
-    endpoint_begin(endpoint);
     send_request(exchange, upstream);
+    return true;
+}
+
+/* Once more: is that allowed? It is counted. */
+static bool take_retry(struct exchange *exchange)
+{
+    struct backend_slot *slot = backend_slot(exchange);
+    if (exchange->retries_left == 0) {
+        return false;
+    }
+    if (!retry_take(&slot->budget, worker_now(exchange->worker))) {
+        counter_add(&slot->retries_refused, 1);
+        return false;
+    }
+    exchange->retries_left--;
     return true;
 }
 
@@ -102,23 +123,70 @@ static void count_retry(struct exchange *exchange)
     counter_add(&backend_slot(exchange)->retries, 1);
 }
 
+static void on_turn(struct waiter *waiter)
+{
+    struct exchange *exchange = CONTAINER_OF(waiter, struct exchange, waiter);
+    exchange_try(exchange);
+}
+
+static struct place_ask ask_of(const struct exchange *exchange)
+{
+    return (struct place_ask){
+        .backend = exchange->backend,
+        .hash = exchange->hash,
+        .wanted = exchange->wanted,
+        .tried = exchange->tried,
+        .tried_count = exchange->tried_count,
+        .queue_ms = exchange->timeouts.queue_ms,
+    };
+}
+
+/* A place at some endpoint; else the exchange waits, or is answered. */
+static struct endpoint *find_place(struct exchange *exchange)
+{
+    const struct place_ask ask = ask_of(exchange);
+    bool waited = exchange->waiter.rank != 0;
+    exchange->waiter.on_turn = on_turn;
+    struct endpoint *endpoint = NULL;
+    switch (place_seek(exchange->worker, &ask, &exchange->waiter, &endpoint)) {
+    case PLACE_TAKEN:
+        if (waited) {
+            exchange->client->ops->hold(exchange->client, false);
+        }
+        return endpoint;
+    case PLACE_WAITING:
+        if (!waited) {
+            exchange->client->ops->hold(exchange->client, true);
+        }
+        return NULL;
+    case PLACE_FULL:
+        exchange_answer(exchange, REASON_QUEUE_FULL);
+        return NULL;
+    case PLACE_LATE:
+        exchange_answer(exchange, REASON_QUEUE_TIMEOUT);
+        return NULL;
+    case PLACE_NONE:
+        exchange_answer(exchange,
+                        exchange->failure == REASON_NONE ? REASON_NO_ENDPOINT : exchange->failure);
+        return NULL;
+    }
+    UNREACHABLE("place");
+}
+
 void exchange_try(struct exchange *exchange)
 {
+    if (exchange->tried_count == 0 && exchange->waiter.rank == 0) {
+        retry_count_request(&backend_slot(exchange)->budget, worker_now(exchange->worker));
+    }
     for (;;) {
-        struct endpoint *endpoint = pick(exchange);
-        if (endpoint == NULL) {
-            bool none = exchange->failure == REASON_NONE;
-            exchange_answer(exchange, none ? REASON_NO_ENDPOINT : exchange->failure);
+        struct endpoint *endpoint = find_place(exchange);
+        if (endpoint == NULL || try_endpoint(exchange, endpoint)) {
             return;
         }
-        if (try_endpoint(exchange, endpoint)) {
-            return;
-        }
-        if (exchange->retries_left == 0) {
+        if ((exchange->retry_on & PROXY_RETRY_CONNECT) == 0 || !take_retry(exchange)) {
             exchange_answer(exchange, exchange->failure);
             return;
         }
-        exchange->retries_left--;
         count_retry(exchange);
     }
 }
@@ -138,6 +206,9 @@ static void account_loss(struct exchange *exchange, struct endpoint *endpoint, e
     };
     struct worker *worker = exchange->worker;
     exchange->failure = rows[lost].reason;
+    if (!exchange->response_begun) {
+        backend_failed(exchange->backend, endpoint, worker_now(worker));
+    }
     if (!rows[lost].connect) {
         counter_add(&backend_slot(exchange)->response_errors, 1);
         return;
@@ -147,39 +218,106 @@ static void account_loss(struct exchange *exchange, struct endpoint *endpoint, e
     stat_add(&worker->stats, lost == LOST_CONNECT ? STAT_CONNECT_FAILED : STAT_CONNECT_TIMEOUT, 1);
 }
 
-void exchange_upstream_lost(struct exchange *exchange, enum lost lost, bool reused, bool any_byte)
+/* May what was lost this way be sent again, as far as the request and the configuration go? */
+static bool may_repeat(const struct exchange *exchange, enum lost lost, bool sent)
 {
-    struct worker *worker = exchange->worker;
-    struct endpoint *endpoint = exchange->endpoint;
-    bool sent = exchange->upstream->ops->sent(exchange->upstream) != 0;
+    static const unsigned needs[] = {
+        [LOST_CONNECT] = PROXY_RETRY_CONNECT, [LOST_CONNECT_TIMEOUT] = PROXY_RETRY_CONNECT,
+        [LOST_CLOSED] = PROXY_RETRY_RESET,    [LOST_GARBLED] = 0,
+        [LOST_TIMEOUT] = PROXY_RETRY_TIMEOUT,
+    };
+    return (exchange->retry_on & needs[lost]) != 0 && exchange->replayable &&
+           !exchange->response_begun && !exchange->interim_sent && (exchange->idempotent || !sent);
+}
+
+/* It has no upstream any more; its place goes to whoever waits for it. */
+static void detach(struct exchange *exchange)
+{
     exchange->upstream->exchange = NULL;
     exchange->upstream = NULL;
+    place_give_back(exchange->worker, exchange->backend, exchange->endpoint);
     exchange->endpoint = NULL;
-    endpoint_end(endpoint);
-    bool may_repeat = exchange->replayable && !any_byte && !exchange->response_begun &&
-                      (exchange->idempotent || !sent) && lost != LOST_TIMEOUT &&
-                      lost != LOST_GARBLED;
-    if (may_repeat && reused && lost == LOST_CLOSED && !exchange->stale_retried &&
-        !endpoint_is_gone(endpoint)) {
-        /* Closed while it was idle, as servers do: nothing is wrong with the endpoint. */
-        stat_add(&worker->stats, STAT_UPSTREAM_STALE, 1);
-        exchange->stale_retried = true;
-        exchange->fresh_only = true;
-        exchange->client->ops->hold(exchange->client, false);
-        count_retry(exchange);
-        if (!try_endpoint(exchange, endpoint)) {
-            exchange_try(exchange);
-        }
-        return;
-    }
-    account_loss(exchange, endpoint, lost);
-    if (!may_repeat || exchange->retries_left == 0) {
-        exchange_answer(exchange, exchange->failure);
-        return;
-    }
-    exchange->retries_left--;
-    mark_tried(exchange, endpoint);
+}
+
+static void try_another(struct exchange *exchange)
+{
     count_retry(exchange);
     exchange->client->ops->hold(exchange->client, false);
     exchange_try(exchange);
+}
+
+/* Closed while it was idle, as servers do: nothing is wrong with the endpoint. The place is kept.
+ */
+static void replace_stale(struct exchange *exchange)
+{
+    struct endpoint *endpoint = exchange->endpoint;
+    exchange->upstream->exchange = NULL;
+    exchange->upstream = NULL;
+    exchange->endpoint = NULL;
+    stat_add(&exchange->worker->stats, STAT_UPSTREAM_STALE, 1);
+    exchange->stale_retried = true;
+    exchange->fresh_only = true;
+    exchange->client->ops->hold(exchange->client, false);
+    count_retry(exchange);
+    if (!try_endpoint(exchange, endpoint)) {
+        exchange_try(exchange);
+    }
+}
+
+void exchange_upstream_lost(struct exchange *exchange, enum lost lost, bool reused, bool any_byte)
+{
+    struct endpoint *endpoint = exchange->endpoint;
+    bool sent = exchange->upstream->ops->sent(exchange->upstream) != 0;
+    bool unharmed = exchange->replayable && !any_byte && !exchange->response_begun &&
+                    (exchange->idempotent || !sent);
+    if (unharmed && reused && lost == LOST_CLOSED && !exchange->stale_retried &&
+        !endpoint_is_gone(endpoint)) {
+        replace_stale(exchange);
+        return;
+    }
+    account_loss(exchange, endpoint, lost);
+    bool again = !any_byte && may_repeat(exchange, lost, sent) && take_retry(exchange);
+    if (again) {
+        mark_tried(exchange, endpoint);
+    }
+    detach(exchange);
+    if (again) {
+        try_another(exchange);
+    } else {
+        exchange_answer(exchange, exchange->failure);
+    }
+}
+
+/* ---- statuses ---- */
+
+static bool wants_status(const struct exchange *exchange, uint16_t status)
+{
+    for (uint32_t i = 0; i < exchange->status_count; i++) {
+        if (exchange->statuses[i] == status) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool exchange_retry_status(struct exchange *exchange, uint16_t status)
+{
+    if (!wants_status(exchange, status) || !exchange->replayable || !exchange->idempotent ||
+        exchange->interim_sent || exchange->retries_left == 0) {
+        return false;
+    }
+    struct upstream_side *upstream = exchange->upstream;
+    struct endpoint *endpoint = exchange->endpoint;
+    mark_tried(exchange, endpoint);
+    const struct place_ask ask = ask_of(exchange);
+    if (!place_is_there(exchange->worker, &ask) || !take_retry(exchange)) {
+        endpoint_unref(exchange->tried[--exchange->tried_count]);
+        return false; /* this response is better than none */
+    }
+    counter_add(&endpoint->slots[exchange->worker->idx].traffic.responses[status / 100U], 1);
+    exchange->failure = REASON_BAD_RESPONSE;
+    detach(exchange);
+    upstream->ops->abandon(upstream);
+    try_another(exchange);
+    return true;
 }

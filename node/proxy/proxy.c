@@ -4,6 +4,7 @@
 #include "node/proxy/proxy.h"
 
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 #include "node/proxy/access_log.h"
 #include "node/proxy/proxy_int.h"
 
@@ -238,6 +239,13 @@ int backend_set(struct proxy *proxy, struct backend *backend, const struct proxy
     int rc = backend_replace(backend, policy, endpoints, count, err);
     proxy_reclaim(proxy);
     return rc;
+}
+
+void backend_health(struct proxy *proxy, struct backend *backend, const struct addr *addr,
+                    enum proxy_health health)
+{
+    backend_set_health(backend, addr, health, time_mono_ms());
+    proxy_reclaim(proxy);
 }
 
 int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,

@@ -60,9 +60,12 @@ enum stat_id {
     X(REASON_BAD_RESPONSE, 502, "bad_response", "The endpoint's response is malformed")            \
     X(REASON_UPSTREAM_CLOSED, 502, "upstream_closed", "The endpoint closed before it answered")    \
     X(REASON_NO_ENDPOINT, 503, "no_endpoint", "No endpoint is available for this route")           \
+    X(REASON_QUEUE_FULL, 503, "queue_full", "All endpoints are busy and too many requests wait")   \
+    X(REASON_QUEUE_TIMEOUT, 503, "queue_timeout", "No endpoint had room in time")                  \
     X(REASON_OVERLOAD, 503, "overload", "This node is out of resources")                           \
     X(REASON_CONNECT_TIMEOUT, 504, "connect_timeout", "No endpoint accepted a connection in time") \
     X(REASON_SERVER_TIMEOUT, 504, "server_timeout", "The endpoint did not answer in time")         \
+    X(REASON_REQUEST_TIMEOUT, 504, "request_timeout", "The whole exchange took too long")          \
     X(REASON_BAD_VERSION, 505, "bad_version", "This HTTP version is not offered")
 
 enum reason {

@@ -21,6 +21,8 @@ enum {
 enum wheel_kind {
     WHEEL_CLIENT = 0,
     WHEEL_UPSTREAM,
+    WHEEL_WAITER,   /* for a place at an endpoint */
+    WHEEL_EXCHANGE, /* the whole of it */
 };
 
 struct wheel_entry {

@@ -9,6 +9,7 @@
 #include "node/proxy/access_log.h"
 #include "node/proxy/client.h"
 #include "node/proxy/proxy_int.h"
+#include "node/proxy/queue.h"
 #include "node/proxy/upstream.h"
 
 #include <sched.h>
@@ -49,14 +50,23 @@ void worker_defer(struct worker *worker, struct task *task, void (*run)(struct t
     worker->tasks_end = &task->next;
 }
 
-/* Who owns the entry: clients and upstreams are told apart by their kind. */
+/* Who owns the entry is told by its kind. */
 static void on_deadline(void *ctx, struct wheel_entry *entry)
 {
     struct worker *worker = ctx;
-    if (entry->kind == WHEEL_CLIENT) {
+    switch (entry->kind) {
+    case WHEEL_CLIENT:
         client_timeout(CONTAINER_OF(entry, struct client, timer));
-    } else {
+        break;
+    case WHEEL_UPSTREAM:
         upstream_timeout(CONTAINER_OF(entry, struct upstream, timer));
+        break;
+    case WHEEL_WAITER:
+        place_late(CONTAINER_OF(entry, struct waiter, timer));
+        break;
+    case WHEEL_EXCHANGE:
+        exchange_timeout(CONTAINER_OF(entry, struct exchange, timer));
+        break;
     }
     worker_settle(worker);
 }
@@ -166,6 +176,11 @@ static void on_mail(void *owner, struct mail *mail)
 {
     struct worker *worker = owner;
     struct worker_mail *message = CONTAINER_OF(mail, struct worker_mail, mail);
+    if (message->kind == WORKER_MAIL_PLACE) {
+        place_mail(message); /* it stays where it is embedded */
+        worker_settle(worker);
+        return;
+    }
     switch (message->kind) {
     case WORKER_MAIL_ENDPOINT_GONE:
         /* It may have come back since; then its connections may stay as well. */
@@ -180,6 +195,8 @@ static void on_mail(void *owner, struct mail *mail)
     case WORKER_MAIL_STOP:
         worker_stop(worker);
         break;
+    case WORKER_MAIL_PLACE:
+        UNREACHABLE("handled above");
     }
     mem_free(message);
     worker_settle(worker);

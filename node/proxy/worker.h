@@ -13,12 +13,12 @@
 #include "node/base/rng.h"
 #include "node/http/h1_head.h"
 #include "node/http/status.h"
-#include "node/net/mailbox.h"
 #include "node/proxy/acceptor.h"
 #include "node/proxy/catalog.h"
 #include "node/proxy/pool.h"
 #include "node/proxy/sock.h"
 #include "node/proxy/wheel.h"
+#include "node/proxy/worker_mail.h"
 
 #include <uv.h>
 
@@ -84,20 +84,7 @@ struct worker {
     struct stats stats;
 };
 
-/* Mail to a worker. */
-enum worker_mail_kind {
-    WORKER_MAIL_ENDPOINT_GONE = 0, /* one reference passes to the worker */
-    WORKER_MAIL_DRAIN,
-    WORKER_MAIL_STOP,
-};
-
 enum { WORKER_MAILS_MAX = 65536 };
-
-struct worker_mail {
-    struct mail mail;
-    enum worker_mail_kind kind;
-    struct endpoint *endpoint;
-};
 
 /* Make the loop and take over the listening descriptors. */
 void worker_init(struct worker *worker);
