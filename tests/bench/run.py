@@ -22,10 +22,14 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 import figures  # noqa: E402
 import machine  # noqa: E402
+import memory  # noqa: E402
+import micro  # noqa: E402
 import routers  # noqa: E402
 import table  # noqa: E402
+import tail  # noqa: E402
+from support.cluster import BIN  # noqa: E402
 
-SECTIONS = ("table", "bulk", "ab")
+SECTIONS = ("table", "bulk", "ab", "memory", "tail", "micro")
 TOOLS = {"wrk": "wrk", "ab": "apache2-utils", "haproxy": "haproxy", "nginx": "nginx"}
 
 
@@ -75,6 +79,8 @@ def parse(argv):
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--cells", default="", help="words; a cell needs one of them in its name")
     parser.add_argument("--only", default="", help=f"sections: {','.join(SECTIONS)}")
+    parser.add_argument("--peers", action="store_true",
+                        help="tail: reloading HAProxy and nginx as well")
     parser.add_argument("--json", default="", help="write every number to this file")
     parser.add_argument("--keep", action="store_true", help="keep the working folder")
     return parser.parse_args(argv)
@@ -95,6 +101,12 @@ def run(args, out, folder):
         table.run_bulk(out, f"{folder}/bulk", rounds, args.quick, bulk)
     if "ab" in only and not words:
         table.run_ab(out, f"{folder}/ab", min(rounds, 5), args.quick)
+    if "memory" in only and not words:
+        memory.run_memory(out, f"{folder}/memory", args.quick)
+    if "tail" in only and not words:
+        tail.run_tail(out, f"{folder}/tail", args.quick, args.peers)
+    if "micro" in only and not words:
+        micro.run_micro(out, args.quick)
 
 
 def main(argv):
@@ -103,6 +115,9 @@ def main(argv):
                if not shutil.which(tool) and not os.path.exists(f"/usr/sbin/{tool}")]
     if missing:
         raise SystemExit("missing: " + ", ".join(missing))
+    for program in ("skeind", "skeinctl", "bench/paced", "bench/lookup_bench", "bench/change_bench"):
+        if not os.path.exists(os.path.join(BIN, program)):
+            raise SystemExit(f"missing: {os.path.join(BIN, program)}: build it, or set SKEIN_BIN")
     machine.raise_file_limit()
     out = Out(args.json)
     out.say(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {machine.describe()}")
