@@ -119,6 +119,24 @@ struct connection_options {
     uint32_t nominated;
 };
 
+/* One element of a Connection list. */
+static int take_option(struct h1_head *head, const char *bytes, const char *word, size_t len,
+                       struct connection_options *options)
+{
+    if (len == 10 && h1_same_word(word, "keep-alive", 10)) {
+        options->keep_alive = true;
+    } else if (len == 5 && h1_same_word(word, "close", 5)) {
+        options->close = true;
+    } else if (len == 7 && h1_same_word(word, "upgrade", 7)) {
+        options->upgrade = true;
+    } else if (!h1_is_token(word, len) || ++options->nominated > NOMINATED_MAX) {
+        return h1_refuse(head, H1_FAULT_CONNECTION);
+    } else {
+        (void)nominate(head, bytes, word, len);
+    }
+    return 0;
+}
+
 /* RFC 9110 7.6.1 */
 static int take_connection(struct h1_head *head, const char *bytes, const struct h1_field *field,
                            struct connection_options *options)
@@ -127,17 +145,9 @@ static int take_connection(struct h1_head *head, const char *bytes, const struct
     size_t cursor = 0;
     struct h1_span item;
     while (h1_list_next(list, field->value.len, &cursor, &item)) {
-        const char *word = list + item.off;
-        if (item.len == 10 && h1_same_word(word, "keep-alive", 10)) {
-            options->keep_alive = true;
-        } else if (item.len == 5 && h1_same_word(word, "close", 5)) {
-            options->close = true;
-        } else if (item.len == 7 && h1_same_word(word, "upgrade", 7)) {
-            options->upgrade = true;
-        } else if (!h1_is_token(word, item.len) || ++options->nominated > NOMINATED_MAX) {
-            return h1_refuse(head, H1_FAULT_CONNECTION);
-        } else {
-            (void)nominate(head, bytes, word, item.len);
+        int rc = take_option(head, bytes, list + item.off, item.len, options);
+        if (rc != 0) {
+            return rc;
         }
     }
     return 0;
@@ -159,11 +169,20 @@ static bool has_good_upgrade(const struct h1_head *head, const char *bytes)
     return found;
 }
 
-static int apply_connection(struct h1_head *head, const char *bytes)
+/* first: the only Connection field, or the first of `count`. */
+static int apply_connection(struct h1_head *head, const char *bytes, const struct h1_field *first,
+                            uint32_t count)
 {
     struct connection_options options = {0};
-    const struct h1_field *field = h1_find(head, H1_CONNECTION);
-    for (; field != NULL; field = h1_find_next(head, field)) {
+    const char *value = bytes + first->value.off;
+    bool is_close = first->value.len == 5 && h1_same_word(value, "close", 5);
+    bool is_keep_alive = first->value.len == 10 && h1_same_word(value, "keep-alive", 10);
+    if (LIKELY(count == 1 && (is_close || is_keep_alive))) { /* as nearly always */
+        head->close_option = is_close;
+        head->keep_alive = is_keep_alive;
+        return 0;
+    }
+    for (const struct h1_field *field = first; field != NULL; field = h1_find_next(head, field)) {
         int rc = take_connection(head, bytes, field, &options);
         if (rc != 0) {
             return rc;
@@ -246,13 +265,13 @@ static inline bool take_known_line(const char *bytes, struct h1_field *field)
     }
     const struct h1_known_name *known = h1_known_slot(name, len);
     const __m128i *text = (const __m128i *)(const void *)known->text;
-    unsigned same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(first, bit), text[0]));
+    uint64_t same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(first, bit), text[0]));
     if (len > 15) {
-        unsigned more =
+        uint64_t more =
             (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(second, bit), text[1]));
         same |= more << 16;
     }
-    if (UNLIKELY((~same & ((2u << len) - 1)) != 0)) {
+    if (UNLIKELY((unsigned)__builtin_ctzll(~same) <= len)) {
         return false;
     }
     set_name(field, len, known);
@@ -271,6 +290,8 @@ static inline bool take_known_line(const char *bytes, struct h1_field *field)
 int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
 {
     struct h1_field *field = head->fields, *end = field + head->field_count;
+    const struct h1_field *connection = NULL; /* the first */
+    uint32_t connections = 0;
     uint64_t present = 0;
     for (; field < end; field++) {
         bool is_roomy = len - field->name.off >= 32;
@@ -279,11 +300,16 @@ int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
             rc = take_line(head, bytes, field);
         }
         uint64_t bit = H1_BIT(field->id);
-        if (UNLIKELY(field->special) && rc == 0) {
-            rc = take_special(head, bytes, field, (present & bit) != 0);
-        }
         if (UNLIKELY(rc != 0)) {
             return rc;
+        }
+        if (UNLIKELY(field->id == H1_CONNECTION)) {
+            connection = connections++ == 0 ? field : connection;
+        } else if (UNLIKELY(field->special)) {
+            rc = take_special(head, bytes, field, (present & bit) != 0);
+            if (UNLIKELY(rc != 0)) {
+                return rc;
+            }
         }
         present |= bit;
     }
@@ -295,9 +321,9 @@ int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
     if (has_coding && head->minor == 0) {
         return h1_refuse(head, H1_FAULT_CODING); /* RFC 9112 6.1 */
     }
-    if ((head->present & H1_BIT(H1_CONNECTION)) == 0) {
+    if (connection == NULL) {
         head->keep_alive = head->minor == 1;
         return 0;
     }
-    return apply_connection(head, bytes);
+    return apply_connection(head, bytes, connection, connections);
 }

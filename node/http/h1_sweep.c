@@ -22,25 +22,27 @@ enum {
 
 enum { BLOCK = 64 };
 
+/*
+ * Bit i of the result is set when byte i of 64 is a control byte or DEL. It may also be set for a
+ * byte above 0x7f, which who looks at the single bytes passes over: they are rare in heads.
+ */
 #if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
-/* Bit i is set when byte i of 16 is below 0x20 or is DEL. */
+/* Raised by one, as a signed number, DEL and all above are negative and controls below 0x21. */
 static inline uint64_t control_bits16(const char *bytes)
 {
     __m128i block = _mm_loadu_si128((const __m128i *)(const void *)bytes);
-    __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
-    __m128i del = _mm_cmpeq_epi8(block, _mm_set1_epi8(0x7f));
-    return (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_or_si128(low, del));
+    block = _mm_subs_epi8(_mm_add_epi8(block, _mm_set1_epi8(1)), _mm_set1_epi8(0x21));
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(block);
 }
 
-/* The same for 64 bytes. */
 static inline uint64_t control_bits(const char *bytes)
 {
     return control_bits16(bytes) | control_bits16(bytes + 16) << 16 |
            control_bits16(bytes + 32) << 32 | control_bits16(bytes + 48) << 48;
 }
 #else
-/* Bit i is set when byte i of 64 is below 0x20 or is DEL: eight bytes at a time, without carries
- * from one to the next, and their high bits gathered by a multiplication. */
+/* Eight bytes at a time, without carries from one to the next, and their high bits gathered by a
+ * multiplication. */
 static inline uint64_t control_bits(const char *bytes)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
@@ -61,13 +63,10 @@ static inline uint64_t control_bits(const char *bytes)
 }
 #endif
 
-/* Of up to 64 bytes from at on; nothing is read at or behind len. */
-static inline uint64_t control_bits_upto(const char *bytes, size_t at, size_t len)
+/* The same for less than 64 bytes, from `at` to `len`; nothing is read at or behind len. */
+static uint64_t control_bits_end(const char *bytes, size_t at, size_t len)
 {
     size_t left = len - at;
-    if (left >= BLOCK) {
-        return control_bits(bytes + at);
-    }
     if (len >= BLOCK) {
         return control_bits(bytes + len - BLOCK) >> (BLOCK - left);
     }
@@ -77,13 +76,18 @@ static inline uint64_t control_bits_upto(const char *bytes, size_t at, size_t le
     return control_bits(padded);
 }
 
+static inline uint64_t control_bits_upto(const char *bytes, size_t at, size_t len)
+{
+    return LIKELY(len - at >= BLOCK) ? control_bits(bytes + at) : control_bits_end(bytes, at, len);
+}
+
 size_t h1_next_control(const char *bytes, size_t at, size_t len)
 {
     for (; at < len; at += BLOCK) {
         uint64_t bits = control_bits_upto(bytes, at, len);
         for (; bits != 0; bits &= bits - 1) {
             size_t place = at + (size_t)__builtin_ctzll(bits);
-            if (bytes[place] != '\t') {
+            if (bytes[place] != '\t' && (unsigned char)bytes[place] < 0x80) {
                 return place;
             }
         }
@@ -110,9 +114,13 @@ static int check_growth(const struct h1_scan *scan, size_t len, const struct h1_
 
 /* The sweep's state in registers; it goes back into the scan when the sweep ends. */
 struct sweep {
+    const char *bytes;
+    size_t window; /* nothing behind it is looked at */
+    size_t base;   /* of the block in progress */
+    uint64_t bits; /* its control bytes that were not looked at yet */
+    size_t line;   /* begin of the line in progress */
+    size_t start, start_end;
     struct h1_field *field, *field_end; /* the next one to fill; as many as are allowed */
-    uint32_t line;                      /* begin of the line in progress */
-    uint32_t start, start_end;
     enum h1_fault fault;
 };
 
@@ -122,89 +130,114 @@ static inline int sweep_fault(struct sweep *sweep, enum h1_fault fault)
     return fault == H1_FAULT_FIELDS_TOO_MANY ? RC_TOO_BIG : RC_INVALID;
 }
 
-/* A CRLF at pos. 0: a line was taken; 1: the head ends with it; RC_INVALID, RC_TOO_BIG. */
-static inline int take_crlf(struct sweep *sweep, const char *bytes, uint32_t pos)
+/*
+ * The next CRLF. 0: it is at *ret_pos; RC_AGAIN: none, and the bytes are sound up to *ret_pos;
+ * RC_INVALID.
+ */
+static inline int next_crlf(struct sweep *sweep, size_t *ret_pos)
 {
-    uint32_t line = sweep->line;
-    sweep->line = pos + 2;
-    if (UNLIKELY(sweep->start_end == 0)) {
-        if (pos != line) {
-            sweep->start_end = pos;
-            return 0;
+    const char *bytes = sweep->bytes;
+    for (;;) {
+        while (LIKELY(sweep->bits != 0)) {
+            size_t pos = sweep->base + (size_t)__builtin_ctzll(sweep->bits);
+            sweep->bits &= sweep->bits - 1;
+            *ret_pos = pos;
+            if (LIKELY(bytes[pos] == '\r' && pos + 1 < sweep->window && bytes[pos + 1] == '\n')) {
+                sweep->bits &= sweep->bits - 1; /* its LF, when it is in this block */
+                return 0;
+            }
+            if (bytes[pos] == '\r' && pos + 1 == sweep->window) {
+                return RC_AGAIN;
+            }
+            /* a tab, text, or an LF at the begin of a block whose CR ended the one before */
+            bool is_fine = bytes[pos] == '\t' || (unsigned char)bytes[pos] >= 0x80 ||
+                           (bytes[pos] == '\n' && pos < sweep->line);
+            if (!is_fine) {
+                return sweep_fault(sweep, H1_FAULT_CONTROL_BYTE);
+            }
         }
-        sweep->start = pos + 2;
-        return pos >= 2 * EMPTY_LINES_MAX ? sweep_fault(sweep, H1_FAULT_START_LINE) : 0;
+        sweep->base += BLOCK;
+        if (sweep->base >= sweep->window) {
+            *ret_pos = sweep->window;
+            return RC_AGAIN;
+        }
+        sweep->bits = control_bits_upto(bytes, sweep->base, sweep->window);
     }
-    if (UNLIKELY(pos == line)) {
-        return 1;
+}
+
+/* The start line and what may stand before it. 0: start and start_end are known. */
+static inline int sweep_start(struct sweep *sweep, size_t *ret_pos)
+{
+    while (sweep->start_end == 0) {
+        int rc = next_crlf(sweep, ret_pos);
+        if (UNLIKELY(rc != 0)) {
+            return rc;
+        }
+        size_t pos = *ret_pos;
+        if (LIKELY(pos != sweep->line)) {
+            sweep->start_end = pos;
+        } else if (pos >= 2 * EMPTY_LINES_MAX) {
+            return sweep_fault(sweep, H1_FAULT_START_LINE);
+        } else {
+            sweep->start = pos + 2;
+        }
+        sweep->line = pos + 2;
     }
-    if (UNLIKELY((unsigned char)bytes[line] <= ' ')) { /* controls but tab were refused */
-        return sweep_fault(sweep, H1_FAULT_FOLD);
-    }
-    if (UNLIKELY(sweep->field == sweep->field_end)) {
-        return sweep_fault(sweep, H1_FAULT_FIELDS_TOO_MANY);
-    }
-    sweep->field->name.off = (uint16_t)line;
-    sweep->field->value.off = (uint16_t)pos;
-    sweep->field++;
     return 0;
 }
 
-/* Lines of [begin, window). 1: the head is complete; RC_AGAIN: sound up to *ret_pos. */
-static inline int sweep_lines(struct sweep *sweep, const char *bytes, size_t begin, size_t window,
-                              size_t *ret_pos)
+/* Field lines. 1: the head is complete, and ends at line; else as next_crlf. */
+static inline int sweep_fields(struct sweep *sweep, size_t *ret_pos)
 {
-    for (size_t base = begin; base < window; base += BLOCK) {
-        uint64_t bits = control_bits_upto(bytes, base, window);
-        while (bits != 0) {
-            size_t pos = base + (size_t)__builtin_ctzll(bits);
-            bits &= bits - 1;
-            if (UNLIKELY(bytes[pos] != '\r')) {
-                /* a tab, or an LF at the begin of a block whose CR ended the one before */
-                if (bytes[pos] == '\t' || pos < sweep->line) {
-                    continue;
-                }
-                return sweep_fault(sweep, H1_FAULT_CONTROL_BYTE);
-            }
-            if (UNLIKELY(pos + 1 == window)) {
-                *ret_pos = pos;
-                return RC_AGAIN;
-            }
-            if (UNLIKELY(bytes[pos + 1] != '\n')) {
-                return sweep_fault(sweep, H1_FAULT_CONTROL_BYTE);
-            }
-            bits &= bits - 1; /* its LF, when it is in this block */
-            int rc = take_crlf(sweep, bytes, (uint32_t)pos);
-            if (UNLIKELY(rc != 0)) {
-                return rc;
-            }
+    for (;;) {
+        int rc = next_crlf(sweep, ret_pos);
+        if (UNLIKELY(rc != 0)) {
+            return rc;
         }
+        size_t line = sweep->line, pos = *ret_pos;
+        sweep->line = pos + 2;
+        if (UNLIKELY((unsigned char)sweep->bytes[line] <= ' ')) { /* CR, or a fold */
+            return pos == line ? 1 : sweep_fault(sweep, H1_FAULT_FOLD);
+        }
+        if (UNLIKELY(sweep->field == sweep->field_end)) {
+            return sweep_fault(sweep, H1_FAULT_FIELDS_TOO_MANY);
+        }
+        sweep->field->name.off = (uint16_t)line;
+        sweep->field->value.off = (uint16_t)pos;
+        sweep->field++;
     }
-    *ret_pos = MAX(window, begin);
-    return RC_AGAIN;
 }
 
+/* Lines up to the window's end. 1: the head is complete; RC_AGAIN, RC_INVALID, RC_TOO_BIG. */
 static int sweep_window(struct h1_scan *scan, const char *bytes, size_t window,
                         const struct h1_limits *limits, struct h1_head *head)
 {
     uint32_t fields_max = MIN(limits->field_count, head->fields_cap);
     struct sweep sweep = {
-        .field = head->fields,
-        .field_end = head->fields + (fields_max - MIN(scan->fields, fields_max)),
+        .bytes = bytes,
+        .window = window,
+        .base = (size_t)scan->pos,
         .line = scan->line,
         .start = scan->start,
         .start_end = scan->start_end,
+        .field = head->fields,
+        .field_end = head->fields + (fields_max - MIN(scan->fields, fields_max)),
     };
     size_t pos = scan->pos;
-    int rc = sweep_lines(&sweep, bytes, pos, window, &pos);
+    int rc = RC_AGAIN;
+    if (LIKELY(pos < window)) {
+        sweep.bits = control_bits_upto(bytes, pos, window);
+        rc = sweep_start(&sweep, &pos);
+        rc = rc == 0 ? sweep_fields(&sweep, &pos) : rc;
+    }
     head->field_count = (uint32_t)(sweep.field - head->fields);
     scan->pos = (uint32_t)pos;
-    scan->line = sweep.line;
-    scan->start = sweep.start;
-    scan->start_end = sweep.start_end;
+    scan->line = (uint32_t)sweep.line;
+    scan->start = (uint32_t)sweep.start;
+    scan->start_end = (uint32_t)sweep.start_end;
     scan->fields += head->field_count;
     head->fault = sweep.fault;
-    head->len = rc == 1 ? sweep.line : 0;
+    head->len = rc == 1 ? (uint32_t)sweep.line : 0;
     return rc;
 }
 
