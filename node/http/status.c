@@ -133,44 +133,83 @@ static void put_page(struct buf *out, const struct status_answer *answer)
     (void)buf_puts(out, "</p></body></html>\n");
 }
 
-int status_put_answer(struct buf *out, const struct status_answer *answer)
+static void put_head(struct buf *out, const struct status_answer *answer)
+{
+    (void)buf_printf(out, "HTTP/1.1 %d %s\r\n", answer->status, status_reason(answer->status));
+    if (answer->date != NULL) {
+        (void)buf_printf(out, "Date: %s\r\n", answer->date);
+    }
+}
+
+/* The lines that the caller gave, how it ends, and the empty line. */
+static void put_end(struct buf *out, const struct status_answer *answer)
 {
     static const char *const ends[] = {
         [STATUS_END_CLOSE] = "Connection: close\r\n",
         [STATUS_END_KEEP] = "",
         [STATUS_END_KEEP_ALIVE] = "Connection: keep-alive\r\n",
     };
+    (void)buf_puts(out, answer->extra != NULL ? answer->extra : "");
+    (void)buf_puts(out, answer->lines != NULL ? answer->lines : "");
+    (void)buf_puts(out, ends[answer->end]);
+    (void)buf_puts(out, "\r\n");
+}
+
+static int settle(struct buf *out, size_t begin)
+{
+    if (!out->full) {
+        return RC_OK;
+    }
+    out->len = begin;
+    if (out->data != NULL) {
+        out->data[begin] = '\0';
+    }
+    return RC_FULL;
+}
+
+int status_put_bare(struct buf *out, const struct status_answer *answer)
+{
+    size_t begin = out->len;
+    put_head(out, answer);
+    if (answer->status != 204) {
+        (void)buf_puts(out, "Content-Length: 0\r\n");
+    }
+    put_end(out, answer);
+    return settle(out, begin);
+}
+
+int status_put_answer(struct buf *out, const struct status_answer *answer)
+{
     enum { PAGE_MAX = 4096 };
     struct buf page;
     buf_init(&page, PAGE_MAX);
-    put_page(&page, answer);
-    if (page.full) { /* a detail that is no line: do without it */
-        buf_reset(&page);
-        struct status_answer plain = *answer;
-        plain.detail = "";
-        put_page(&page, &plain);
+    const char *body = answer->body;
+    size_t body_len = answer->body_len;
+    if (body == NULL) {
+        put_page(&page, answer);
+        if (page.full) { /* a detail that is no line: do without it */
+            buf_reset(&page);
+            struct status_answer plain = *answer;
+            plain.detail = "";
+            put_page(&page, &plain);
+        }
+        body = page.data;
+        body_len = page.len;
     }
+    bool has_type = answer->body != NULL && answer->content_type != NULL;
     size_t begin = out->len;
-    (void)buf_printf(out, "HTTP/1.1 %d %s\r\n", answer->status, status_reason(answer->status));
-    if (answer->date != NULL) {
-        (void)buf_printf(out, "Date: %s\r\n", answer->date);
+    put_head(out, answer);
+    (void)buf_printf(out, "Content-Type: %s\r\nContent-Length: %zu\r\n",
+                     has_type ? answer->content_type : "text/html; charset=utf-8", body_len);
+    if (answer->status >= 400) {
+        (void)buf_puts(out, "Cache-Control: no-store\r\n");
     }
-    (void)buf_printf(out,
-                     "Content-Type: text/html; charset=utf-8\r\nContent-Length: %zu\r\n"
-                     "Cache-Control: no-store\r\n%s%s\r\n",
-                     page.len, answer->extra != NULL ? answer->extra : "", ends[answer->end]);
+    put_end(out, answer);
     if (!answer->is_head) {
-        (void)buf_put(out, page.data, page.len);
+        (void)buf_put(out, body, body_len);
     }
     buf_deinit(&page);
-    if (out->full) {
-        out->len = begin;
-        if (out->data != NULL) {
-            out->data[begin] = '\0';
-        }
-        return RC_FULL;
-    }
-    return 0;
+    return settle(out, begin);
 }
 
 const char *http_date_text(struct http_date *cache, uint64_t wall_ms)

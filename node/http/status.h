@@ -20,16 +20,24 @@ enum status_end {
 };
 
 struct status_answer {
-    int status; /* 300 to 599 */
+    int status; /* 300 to 599; 200 to 299 for status_put_bare */
     enum status_end end;
     bool is_head;       /* answer to HEAD: Content-Length as for GET, no body */
     const char *date;   /* IMF-fixdate; NULL: no Date field */
     const char *extra;  /* whole lines, "Retry-After: 1\r\n"; NULL: none. Trusted text. */
+    const char *lines;  /* further ones, behind extra; NULL: none */
     const char *detail; /* one line for the reader of the page, escaped here; NULL: a default */
+    const char *body;   /* instead of the page; NULL: the page */
+    size_t body_len;
+    const char *content_type; /* of body; NULL: text/html */
 };
 
-/* Append a whole response with a small HTML page. RC_FULL: out is as it was. */
+/* Append a whole response with a small HTML page, or with the body that is given. RC_FULL: out is
+ * as it was. */
 MUST_CHECK int status_put_answer(struct buf *out, const struct status_answer *answer);
+
+/* The same for a status of success without a body (204 has no Content-Length either). */
+MUST_CHECK int status_put_bare(struct buf *out, const struct status_answer *answer);
 
 /* The interim response, whole: "HTTP/1.1 100 Continue\r\n\r\n". */
 extern const char STATUS_CONTINUE[25 + 1];

@@ -4,6 +4,7 @@
 #include "node/proxy/catalog.h"
 
 #include "node/base/mem.h"
+#include "node/proxy/limiter.h"
 
 #include <utlist.h>
 
@@ -24,6 +25,8 @@ void catalog_deinit(struct catalog *catalog)
     }
     qsbr_deinit(&catalog->qsbr);
     ASSERT(catalog->routes == NULL);
+    limiter_free(catalog->limiter);
+    catalog->limiter = NULL;
 }
 
 struct route *catalog_route(struct catalog *catalog, const char *name)

@@ -24,6 +24,7 @@ struct catalog {
     struct hosts hosts;
     struct backend *backends; /* utlist, in order of making */
     struct route *routes;     /* uthash by name */
+    struct limiter *limiter;  /* NULL until a policy asks for limits */
     /* Tell workers that the endpoint gets nothing more; it may keep a reference. */
     void (*on_gone)(void *ctx, struct endpoint *endpoint);
     void *ctx;

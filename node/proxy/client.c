@@ -99,7 +99,6 @@ static void begin_exchange(struct client *client, const char *bytes,
 {
     struct worker *worker = worker_of(client);
     struct h1_head *head = &worker->request;
-    const struct h1_body_limits limits = {.body_bytes = defaults->body_bytes_max};
     if (client->state == CLIENT_IDLE) {
         client->start_ns = uv_hrtime();
     }
@@ -113,7 +112,7 @@ static void begin_exchange(struct client *client, const char *bytes,
     client->keepalive_ms = defaults->timeouts.keepalive_ms;
     client->tunnel_ms = defaults->timeouts.tunnel_ms;
     buf_reset(&client->trailers);
-    h1_body_init(&client->body, head->framing, head->content_length, &limits, &client->trailers);
+    h1_body_init(&client->body, head->framing, head->content_length, NULL, &client->trailers);
     const struct exchange_request request = {
         .head = head,
         .bytes = bytes,
@@ -171,7 +170,9 @@ static size_t take_body(struct client *client, const char *bytes, size_t len)
     }
     if (piece.data_len != 0) {
         exchange_request_data(client->side.exchange, piece.data, piece.data_len);
-        client_touch(client);
+        if (client->side.exchange != NULL) { /* its body is within the limit */
+            client_touch(client);
+        }
     }
     return piece.used;
 }

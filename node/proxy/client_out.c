@@ -3,6 +3,7 @@
  */
 #include "node/http/status.h"
 #include "node/proxy/client_int.h"
+#include "node/proxy/proxy_int.h"
 
 #include <sys/socket.h>
 
@@ -200,26 +201,26 @@ enum reason client_fault_reason(enum h1_fault fault)
 
 #define METHODS "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"
 
-/* The answer to an OPTIONS request that must go no further. */
-static void put_options(struct buf *out, const char *date, enum status_end end)
+/* The lines that an answer has by itself. */
+static const char *lines_of(enum reason reason, uint16_t status)
 {
-    h1_put_status(out, 200);
-    (void)h1_put_field(out, "Date", date); /* all are sound; there is room */
-    (void)h1_put_field(out, "Allow", METHODS);
-    if (end != STATUS_END_KEEP) {
-        (void)h1_put_field(out, "Connection", end == STATUS_END_CLOSE ? "close" : "keep-alive");
+    if (status == 405 || reason == REASON_OPTIONS) {
+        return "Allow: " METHODS "\r\n";
     }
-    h1_put_length(out, 0);
-    h1_put_end(out);
+    return status == 503 && reason != REASON_ROUTE_FULL ? "Retry-After: 1\r\n" : NULL;
 }
 
-/* The lines that a status has by itself. */
-static const char *lines_of_status(uint16_t status)
+/* Settings may have a page for an answer that no exchange gives. */
+static void find_page(struct worker *worker, struct status_answer *answer)
 {
-    if (status == 503) {
-        return "Retry-After: 1\r\n";
+    const struct policy_base *base = worker_settings(worker)->base;
+    const struct policy_page *page =
+        base != NULL ? policy_page(&base->pages, (unsigned)answer->status) : NULL;
+    if (page != NULL && answer->body == NULL) {
+        answer->body = page->body;
+        answer->body_len = page->body_len;
+        answer->content_type = page->content_type;
     }
-    return status == 405 ? "Allow: " METHODS "\r\n" : NULL;
 }
 
 void client_put_answer(struct client *client, const struct exchange_answer *what)
@@ -227,23 +228,26 @@ void client_put_answer(struct client *client, const struct exchange_answer *what
     struct worker *worker = worker_of(client);
     const struct reason_row *row = reason_row(what->reason);
     bool keep = client->keep && client->request_done && !worker->draining;
-    const struct status_answer answer = {
+    struct status_answer answer = {
         .status = what->status != 0 ? what->status : row->status,
         .end = !keep            ? STATUS_END_CLOSE
                : client->http10 ? STATUS_END_KEEP_ALIVE
                                 : STATUS_END_KEEP,
         .is_head = client->is_head,
         .date = worker_date(worker),
-        .extra = what->lines != NULL ? what->lines : lines_of_status(row->status),
+        .extra = lines_of(what->reason, row->status),
+        .lines = what->lines,
         .detail = row->text,
+        .body = what->body,
+        .body_len = what->body_len,
+        .content_type = what->content_type,
     };
+    find_page(worker, &answer);
     client->keep = keep;
     struct buf *out = &worker->head_out;
     buf_reset(out);
-    if (row->status == 200) {
-        put_options(out, answer.date, answer.end);
-        sock_write(&client->sock, out->data, out->len);
-    } else if (status_put_answer(out, &answer) == RC_OK) {
+    int rc = answer.status < 300 ? status_put_bare(out, &answer) : status_put_answer(out, &answer);
+    if (rc == RC_OK) { /* there is room for the largest page and all lines */
         sock_write(&client->sock, out->data, out->len);
     }
     response_done(client);

@@ -8,6 +8,8 @@
 
 #include "node/base/mem.h"
 #include "node/proxy/access_log.h"
+#include "node/proxy/exchange_shape.h"
+#include "node/proxy/proxy_int.h"
 
 /* Texts for the access log: what is too long for it is cut. */
 static void keep_log_text(struct exchange *exchange, const struct exchange_request *request)
@@ -39,9 +41,10 @@ void exchange_start(struct worker *worker, struct client_side *side,
     if (worker->access != NULL) {
         keep_log_text(exchange, request);
     }
-    enum reason reason = exchange_route(exchange, request);
-    if (reason != REASON_NONE) {
-        exchange_answer(exchange, reason);
+    struct exchange_answer answer = {0};
+    answer.reason = exchange_route(exchange, request, &answer);
+    if (answer.reason != REASON_NONE) {
+        exchange_answer_with(exchange, &answer);
         return;
     }
     if (exchange->timeouts.request_ms != 0) {
@@ -102,6 +105,9 @@ static void exchange_over(struct exchange *exchange)
         endpoint_unref(exchange->tried[i]);
     }
     exchange_forget_replay(exchange);
+    if (exchange->policy != NULL || exchange->base != NULL) {
+        exchange_shape_end(exchange);
+    }
     host_unref(exchange->host);
     pool_put(&worker->exchange_pool, exchange);
 }
@@ -121,11 +127,26 @@ void exchange_answer(struct exchange *exchange, enum reason reason)
     exchange_answer_with(exchange, &(const struct exchange_answer){.reason = reason});
 }
 
+/* What policies add to an answer, in *shaped when they do. */
+static const struct exchange_answer *shape_answer(struct exchange *exchange,
+                                                  const struct exchange_answer *answer,
+                                                  struct exchange_answer *shaped)
+{
+    struct policy_base *base = worker_settings(exchange->worker)->base;
+    if (exchange->policy == NULL && base == NULL) {
+        return answer;
+    }
+    *shaped = *answer;
+    exchange_shape_answer(exchange, base, shaped);
+    return shaped;
+}
+
 void exchange_answer_with(struct exchange *exchange, const struct exchange_answer *answer)
 {
     struct client_side *client = exchange->client;
     enum reason reason = answer->reason;
     bool cut = exchange->response_begun;
+    struct exchange_answer shaped;
     exchange->reason = reason;
     if (cut) {
         stat_add(&exchange->worker->stats, STAT_RESPONSE_CUT, 1);
@@ -133,6 +154,7 @@ void exchange_answer_with(struct exchange *exchange, const struct exchange_answe
     } else {
         exchange->status = answer->status != 0 ? answer->status : reason_row(reason)->status;
         counter_add(&exchange->worker->stats.answered[reason], 1);
+        answer = shape_answer(exchange, answer, &shaped);
     }
     exchange_fail(exchange);
     if (cut) {
@@ -155,6 +177,11 @@ void exchange_request_data(struct exchange *exchange, const char *bytes, size_t 
 {
     struct upstream_side *upstream = exchange->upstream;
     exchange->bytes_in += len;
+    if (UNLIKELY(exchange->bytes_in > exchange->body_bytes_max) && exchange->body_bytes_max != 0 &&
+        !exchange->tunnel) {
+        exchange_answer(exchange, REASON_BODY_TOO_BIG);
+        return;
+    }
     if (upstream == NULL) { /* it waits for a place: no more is read than was at hand */
         chunkq_put(&exchange->worker->chunks, &exchange->body, bytes, len);
         return;
@@ -228,6 +255,11 @@ void exchange_response_head(struct exchange *exchange, struct h1_head *head, con
         exchange_retry_status(exchange, (uint16_t)head->status)) {
         return;
     }
+    bool shaped = exchange->policy != NULL || exchange->base != NULL;
+    if (shaped && !exchange_shape_response(exchange, head, bytes)) {
+        exchange_answer(exchange, REASON_BAD_RESPONSE);
+        return;
+    }
     exchange->response_begun = true;
     exchange->status = head->status;
     exchange_forget_replay(exchange);
@@ -235,7 +267,9 @@ void exchange_response_head(struct exchange *exchange, struct h1_head *head, con
         exchange->tunnel = true;
         stat_add(&exchange->worker->stats, STAT_TUNNELS, 1);
     }
-    exchange->client->ops->head(exchange->client, head, bytes, NULL, 0);
+    const struct buf *lines = &exchange->worker->lines;
+    exchange->client->ops->head(exchange->client, head, bytes, shaped ? lines->data : NULL,
+                                shaped ? lines->len : 0);
 }
 
 void exchange_response_data(struct exchange *exchange, const char *bytes, size_t len)

@@ -32,6 +32,7 @@ struct exchange;
 struct limiter_place;
 struct policy;
 struct policy_base;
+struct uri_path;
 
 /* An answer of our own. Borrowed for the call. */
 struct exchange_answer {

@@ -1,13 +1,10 @@
 /*
- * The first step of an exchange: which rule covers the request, what it is allowed, and the head
- * that goes out. Everything that can be refused without an endpoint is refused here.
+ * The first step of an exchange: which rule covers the request, and what it is allowed. Everything
+ * that can be refused without an endpoint is refused here.
  */
-#include "node/base/mem.h"
-#include "node/http/forwarded.h"
 #include "node/http/uri.h"
-#include "node/proxy/exchange.h"
-
-#include <stdio.h>
+#include "node/proxy/exchange_shape.h"
+#include "node/proxy/proxy_int.h"
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
 {
@@ -43,92 +40,6 @@ static int canonical_path(struct worker *worker, const struct exchange_request *
                           sizeof(worker->path), ret_path);
 }
 
-/* After dot segments were removed: the canonical path with the query behind it. */
-static bool changed_target(struct worker *worker, const struct exchange_request *request,
-                           const struct uri_path *path, struct h1_out *how)
-{
-    const struct h1_head *head = request->head;
-    size_t len = path->len;
-    size_t need = len + (head->has_query ? 1U + head->query.len : 0U);
-    if (need > sizeof(worker->path)) {
-        return false;
-    }
-    memmove(worker->path, path->at, len);
-    if (head->has_query) {
-        worker->path[len++] = '?';
-        memcpy(worker->path + len, request->bytes + head->query.off, head->query.len);
-        len += head->query.len;
-    }
-    how->target = worker->path;
-    how->target_len = len;
-    return true;
-}
-
-/* OPTIONS and TRACE count the hops they are allowed (RFC 9110 7.6.2). False: none is left. A value
- * that is no number is left to the endpoint. */
-static bool count_hop(const struct h1_head *head, const char *bytes, char *line, size_t size,
-                      struct h1_out *how)
-{
-    if ((head->present & H1_BIT(H1_MAX_FORWARDS)) == 0 ||
-        (head->method_id != H1_OPTIONS && head->method_id != H1_TRACE)) {
-        return true;
-    }
-    const struct h1_span *value = &h1_find(head, H1_MAX_FORWARDS)->value;
-    uint64_t hops = 0;
-    for (uint16_t i = 0; i < value->len; i++) {
-        char c = bytes[value->off + i];
-        if (c < '0' || c > '9' || i > 9) {
-            return true;
-        }
-        hops = hops * 10 + (uint64_t)(c - '0');
-    }
-    if (value->len == 0 || hops == 0) {
-        return value->len == 0;
-    }
-    how->drop |= H1_BIT(H1_MAX_FORWARDS);
-    how->extra = line;
-    how->extra_len =
-        (size_t)snprintf(line, size, "Max-Forwards: %llu\r\n", (unsigned long long)(hops - 1));
-    return true;
-}
-
-static enum reason build_head(struct exchange *exchange, const struct exchange_request *request,
-                              const struct uri_path *path, enum forwarded_policy policy)
-{
-    struct worker *worker = exchange->worker;
-    const struct h1_head *head = request->head;
-    struct h1_out how = {
-        .framing = head->framing,
-        .content_length = head->content_length,
-        .connection = head->upgrade ? H1_CONNECTION_UPGRADE : H1_CONNECTION_SILENT,
-        .peer = request->peer,
-        .policy = (enum fwd_policy)policy,
-        .te_trailers = head->te_trailers,
-    };
-    char hops[40];
-    if (!count_hop(head, request->bytes, hops, sizeof(hops), &how)) {
-        return head->method_id == H1_OPTIONS ? REASON_OPTIONS : REASON_TRACE_METHOD;
-    }
-    if (path->had_dots && !changed_target(worker, request, path, &how)) {
-        return REASON_URI_TOO_LONG;
-    }
-    buf_reset(&worker->head_out);
-    int rc = h1_write_request(&worker->head_out, head, request->bytes, &how);
-    if (rc == RC_FULL) {
-        return REASON_HEADERS_TOO_BIG;
-    }
-    if (rc != RC_OK) {
-        return REASON_BAD_HOST;
-    }
-    exchange->head = chunk_take(&worker->chunks, worker->head_out.len);
-    memcpy(exchange->head->bytes, worker->head_out.data, worker->head_out.len);
-    exchange->head->end = (uint32_t)worker->head_out.len;
-    exchange->framing = head->framing;
-    exchange->method = head->method_id;
-    exchange->upgrade = head->upgrade;
-    return REASON_NONE;
-}
-
 static bool method_is_idempotent(enum h1_method method)
 {
     static const bool idempotent[] = {
@@ -139,7 +50,7 @@ static bool method_is_idempotent(enum h1_method method)
     return idempotent[method];
 }
 
-static enum reason check_head(const struct h1_head *head, const struct proxy_defaults *defaults)
+static enum reason check_head(const struct h1_head *head)
 {
     if (head->method_id == H1_CONNECT) {
         return REASON_CONNECT_METHOD;
@@ -147,21 +58,40 @@ static enum reason check_head(const struct h1_head *head, const struct proxy_def
     if (head->expect_other) {
         return REASON_EXPECTATION;
     }
-    if (head->framing == H1_BODY_LENGTH && defaults->body_bytes_max != 0 &&
-        head->content_length > defaults->body_bytes_max) {
-        return REASON_BODY_TOO_BIG;
-    }
     return REASON_NONE;
 }
 
-enum reason exchange_route(struct exchange *exchange, const struct exchange_request *request)
+static bool body_is_too_big(const struct exchange *exchange, const struct h1_head *head)
+{
+    return head->framing == H1_BODY_LENGTH && exchange->body_bytes_max != 0 &&
+           head->content_length > exchange->body_bytes_max;
+}
+
+/* What the rule's policy or that of Settings makes of it. */
+static enum reason admit(struct exchange *exchange, const struct exchange_request *request,
+                         const struct uri_path *path, struct exchange_answer *answer)
+{
+    exchange->policy = exchange->rule->policy;
+    if (exchange->policy == NULL && exchange->base == NULL) {
+        return REASON_NONE;
+    }
+    exchange->secure = exchange->secure || request->peer->secure;
+    return exchange_shape_admit(exchange, request, path, answer);
+}
+
+enum reason exchange_route(struct exchange *exchange, const struct exchange_request *request,
+                           struct exchange_answer *answer)
 {
     struct worker *worker = exchange->worker;
     const struct h1_head *head = request->head;
-    worker_online(worker);
-    const struct proxy_defaults *defaults = worker_defaults(worker);
+    const struct settings *settings = worker_settings(worker);
+    const struct proxy_defaults *defaults = &settings->defaults;
     exchange->timeouts = defaults->timeouts;
-    enum reason reason = check_head(head, defaults);
+    exchange->body_bytes_max = defaults->body_bytes_max;
+    if (settings->base != NULL) {
+        exchange_shape_begin(exchange, request, settings->base);
+    }
+    enum reason reason = check_head(head);
     if (reason != REASON_NONE) {
         return reason;
     }
@@ -178,12 +108,19 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
     exchange->host = host;
     exchange->rule = rule;
     resolve_timeouts(&exchange->timeouts, &rule->timeouts, &defaults->timeouts);
+    reason = admit(exchange, request, &path, answer);
+    if (reason != REASON_NONE) {
+        return reason;
+    }
+    if (body_is_too_big(exchange, head)) {
+        return REASON_BODY_TOO_BIG;
+    }
     exchange_set_retries(exchange, NULL, defaults);
     exchange->idempotent = method_is_idempotent(head->method_id);
     exchange->backend = rule_draw(rule, &worker->rng);
     if (exchange->backend == NULL) {
         return REASON_NO_ENDPOINT;
     }
-    return build_head(exchange, request, &path,
-                      rule->forwarded_set ? rule->forwarded : defaults->forwarded);
+    return exchange_build_head(exchange, request, &path, settings->base,
+                               rule->forwarded_set ? rule->forwarded : defaults->forwarded);
 }

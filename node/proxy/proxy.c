@@ -3,6 +3,7 @@
  */
 #include "node/proxy/proxy.h"
 
+#include "node/base/log.h"
 #include "node/base/mem.h"
 #include "node/base/timesrc.h"
 #include "node/proxy/access_log.h"
@@ -49,16 +50,38 @@ static size_t worker_count_of(const struct proxy_config *config)
     return MIN(count, (size_t)PROXY_WORKERS_MAX);
 }
 
-static struct settings *settings_new(const struct proxy_defaults *defaults)
+/* Compiles what defaults borrow; RC_INVALID. */
+static int settings_new(const struct proxy_defaults *defaults, struct catalog *catalog,
+                        struct settings **ret_settings, struct err_info *err)
 {
+    struct policy_base *base = NULL;
+    int rc = policy_base_new(defaults, catalog, &base, err);
+    if (rc != RC_OK) {
+        return rc;
+    }
     struct settings *settings = mem_new(sizeof(*settings));
     settings->defaults = *defaults;
-    return settings;
+    settings->base = base;
+    settings->defaults.trusted_proxies = (struct proxy_texts){0};
+    settings->defaults.unique_id_header = settings->defaults.unique_id_format = NULL;
+    settings->defaults.request = settings->defaults.response = (struct proxy_edits){0};
+    settings->defaults.hsts = NULL;
+    settings->defaults.error_pages = (struct proxy_error_pages){0};
+    *ret_settings = settings;
+    return RC_OK;
+}
+
+static void settings_free(struct settings *settings)
+{
+    if (settings != NULL) {
+        policy_base_unref(settings->base);
+        mem_free(settings);
+    }
 }
 
 static void settings_release(struct qsbr_node *node)
 {
-    mem_free(CONTAINER_OF(node, struct settings, retired));
+    settings_free(CONTAINER_OF(node, struct settings, retired));
 }
 
 const struct proxy_defaults *proxy_defaults_now(struct proxy *proxy)
@@ -127,9 +150,9 @@ static void proxy_discard(struct proxy *proxy)
         mem_free(proxy->workers[i]);
     }
     proxy->worker_count = 0;
+    settings_free(atomic_load_explicit(&proxy->settings, memory_order_relaxed));
     catalog_deinit(&proxy->catalog);
     access_log_close(proxy->access_log);
-    mem_free(atomic_load_explicit(&proxy->settings, memory_order_relaxed));
     mem_free(proxy->workers);
     mem_free(proxy->listen_addrs);
     mem_free(proxy->node_name);
@@ -175,7 +198,14 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     catalog_init(&proxy->catalog, workers);
     proxy->catalog.on_gone = on_endpoint_gone;
     proxy->catalog.ctx = proxy;
-    atomic_init(&proxy->settings, settings_new(&config->defaults));
+    struct settings *settings = NULL;
+    int rc = settings_new(&config->defaults, &proxy->catalog, &settings, err);
+    if (rc != RC_OK) {
+        catalog_deinit(&proxy->catalog);
+        mem_free(proxy);
+        return rc;
+    }
+    atomic_init(&proxy->settings, settings);
     proxy->node_name = mem_strdup(config->node_name != NULL ? config->node_name : "");
     proxy->workers = mem_array(workers, sizeof(*proxy->workers));
     proxy->listen_addrs = mem_array(config->http_count, sizeof(*proxy->listen_addrs));
@@ -184,7 +214,7 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     size_t fd_count = workers * config->http_count;
     int *fds = mem_array(fd_count, sizeof(*fds));
     memset(fds, -1, fd_count * sizeof(*fds));
-    int rc = listen_all(proxy, config, workers, fds, err);
+    rc = listen_all(proxy, config, workers, fds, err);
     if (rc == RC_OK) {
         rc = access_log_open(config->access_log, config->node_name, workers, &proxy->access_log,
                              err);
@@ -215,7 +245,12 @@ void proxy_listen_addr(const struct proxy *proxy, size_t idx, struct addr *ret_a
 
 void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults)
 {
-    struct settings *settings = settings_new(defaults);
+    struct settings *settings = NULL;
+    struct err_info err = {0};
+    if (settings_new(defaults, &proxy->catalog, &settings, &err) != RC_OK) {
+        log_error("the settings before stay in force", "reason=\"%s\"", err.text);
+        return;
+    }
     struct settings *old =
         atomic_exchange_explicit(&proxy->settings, settings, memory_order_seq_cst);
     qsbr_defer(&proxy->catalog.qsbr, &old->retired, settings_release);

@@ -4,6 +4,7 @@
 #ifndef SKEIN_NODE_PROXY_PROXY_INT_H
 #define SKEIN_NODE_PROXY_PROXY_INT_H
 
+#include "node/proxy/policy.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/worker.h"
 
@@ -11,7 +12,8 @@ struct access_log;
 
 struct settings {
     struct qsbr_node retired;
-    struct proxy_defaults defaults;
+    struct proxy_defaults defaults; /* lists and texts that are compiled below are left out */
+    struct policy_base *base;       /* NULL: asks for nothing */
 };
 
 struct proxy {
@@ -29,5 +31,12 @@ struct proxy {
 
 /* The caller is an online worker; valid for this iteration. */
 const struct proxy_defaults *proxy_defaults_now(struct proxy *proxy);
+
+/* The same with what was compiled; the worker is made online. */
+static inline const struct settings *worker_settings(struct worker *worker)
+{
+    worker_online(worker);
+    return atomic_load_explicit(&worker->proxy->settings, memory_order_seq_cst);
+}
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "node/base/mem.h"
 #include "node/proxy/catalog.h"
+#include "node/proxy/policy.h"
 
 /* A place in the trie. Children are sorted by segment, so that a look-up is a binary search. */
 struct rule_node {
@@ -176,7 +177,8 @@ static int check_rule(const struct proxy_rule *from, struct err_info *err)
     return RC_OK;
 }
 
-static void rule_init(struct rule *rule, struct catalog *catalog, const struct proxy_rule *from)
+static void rule_init(struct rule *rule, struct catalog *catalog, const struct proxy_rule *from,
+                      struct policy *policy)
 {
     rule->route = catalog_route(catalog, from->route);
     rule->path = mem_strdup(from->path);
@@ -186,6 +188,7 @@ static void rule_init(struct rule *rule, struct catalog *catalog, const struct p
     rule->forwarded_set = from->forwarded_set;
     rule->forwarded = from->forwarded;
     rule->targets = mem_array(from->target_count, sizeof(*rule->targets));
+    rule->policy = policy;
     uint32_t sum = 0;
     for (size_t i = 0; i < from->target_count; i++) {
         backend_ref(from->targets[i].backend);
@@ -209,7 +212,13 @@ int rules_init(struct rules *rules, struct catalog *catalog, const struct proxy_
     }
     *rules = (struct rules){.rules = mem_array(count, sizeof(*rules->rules))};
     for (size_t i = 0; i < count; i++) {
-        rule_init(&rules->rules[rules->count++], catalog, &from[i]);
+        struct policy *policy = NULL;
+        int rc = policy_new(catalog, from[i].route, from[i].policy, &policy, err);
+        if (rc != RC_OK) {
+            rules_deinit(rules, catalog);
+            return rc;
+        }
+        rule_init(&rules->rules[rules->count++], catalog, &from[i], policy);
     }
     compile(rules);
     return RC_OK;
@@ -225,6 +234,7 @@ void rules_deinit(struct rules *rules, struct catalog *catalog)
         for (uint32_t j = 0; j < rule->target_count; j++) {
             backend_put(rule->targets[j].backend);
         }
+        policy_free(rule->policy);
         mem_free(rule->targets);
         mem_free(rule->path);
         catalog_route_put(catalog, rule->route);

@@ -19,6 +19,7 @@ enum {
 
 /* A route's counters: they outlive the rules that carry its name. */
 struct route;
+struct policy;
 
 struct rule_target {
     struct backend *backend; /* one reference */
@@ -35,6 +36,7 @@ struct rule {
     enum forwarded_policy forwarded;
     uint32_t target_count;
     struct rule_target *targets;
+    struct policy *policy; /* NULL: asks for nothing */
 };
 
 struct rule_node;

@@ -43,10 +43,13 @@ enum stat_id {
 #define REASON_TABLE(X)                                                                            \
     X(REASON_NONE, 0, "none", "")                                                                  \
     X(REASON_OPTIONS, 200, "options", "An OPTIONS request that goes no further")                   \
+    X(REASON_PREFLIGHT, 204, "preflight", "A CORS preflight request")                              \
+    X(REASON_REDIRECT, 302, "redirect", "The resource is at another address")                      \
     X(REASON_BAD_REQUEST, 400, "bad_request", "The request is malformed")                          \
     X(REASON_BAD_PATH, 400, "bad_path", "The request target is not acceptable")                    \
     X(REASON_BAD_HOST, 400, "bad_host", "The Host header is missing or malformed")                 \
     X(REASON_BAD_FRAMING, 400, "bad_framing", "The message framing is ambiguous or malformed")     \
+    X(REASON_DENIED, 403, "denied", "Access from this address is not allowed")                     \
     X(REASON_NO_ROUTE, 404, "no_route", "No route matches this host and path")                     \
     X(REASON_CONNECT_METHOD, 405, "connect_method", "CONNECT is not offered")                      \
     X(REASON_TRACE_METHOD, 405, "trace_method", "TRACE is not answered here")                      \
@@ -54,6 +57,8 @@ enum stat_id {
     X(REASON_BODY_TOO_BIG, 413, "body_too_big", "The request body is above the limit")             \
     X(REASON_URI_TOO_LONG, 414, "uri_too_long", "The request target is above the limit")           \
     X(REASON_EXPECTATION, 417, "expectation", "This expectation is not known")                     \
+    X(REASON_RATE_LIMITED, 429, "rate_limited", "There were too many requests; try again later")   \
+    X(REASON_TOO_MANY, 429, "too_many_at_once", "There are too many requests at once")             \
     X(REASON_HEADERS_TOO_BIG, 431, "headers_too_big", "The request headers are above the limit")   \
     X(REASON_NOT_IMPLEMENTED, 501, "not_implemented", "This transfer coding is not known")         \
     X(REASON_CONNECT_FAILED, 502, "connect_failed", "No endpoint accepted a connection")           \
@@ -62,6 +67,7 @@ enum stat_id {
     X(REASON_NO_ENDPOINT, 503, "no_endpoint", "No endpoint is available for this route")           \
     X(REASON_QUEUE_FULL, 503, "queue_full", "All endpoints are busy and too many requests wait")   \
     X(REASON_QUEUE_TIMEOUT, 503, "queue_timeout", "No endpoint had room in time")                  \
+    X(REASON_ROUTE_FULL, 503, "route_full", "This route has as many requests as it may have")      \
     X(REASON_OVERLOAD, 503, "overload", "This node is out of resources")                           \
     X(REASON_CONNECT_TIMEOUT, 504, "connect_timeout", "No endpoint accepted a connection in time") \
     X(REASON_SERVER_TIMEOUT, 504, "server_timeout", "The endpoint did not answer in time")         \

@@ -243,6 +243,8 @@ void worker_init(struct worker *worker)
     h1_head_init(&worker->request, worker->request_fields, WORKER_FIELDS_MAX);
     h1_head_init(&worker->response, worker->response_fields, WORKER_FIELDS_MAX);
     buf_init(&worker->head_out, WORKER_HEAD_OUT_MAX);
+    buf_init(&worker->lines, WORKER_LINES_MAX);
+    buf_init(&worker->value, WORKER_SCRATCH_BYTES);
     for (size_t i = 0; i < worker->acceptor_count; i++) {
         acceptor_start(&worker->acceptors[i], worker);
     }
@@ -275,6 +277,8 @@ void worker_deinit(struct worker *worker)
     loop_close_clean(&worker->loop);
     ASSERT(worker->clients == NULL && worker->upstreams == NULL);
     buf_deinit(&worker->head_out);
+    buf_deinit(&worker->lines);
+    buf_deinit(&worker->value);
     pool_deinit(&worker->client_pool);
     pool_deinit(&worker->upstream_pool);
     pool_deinit(&worker->exchange_pool);

@@ -25,7 +25,8 @@
 enum {
     WORKER_SCRATCH_BYTES = 65536,
     WORKER_FIELDS_MAX = 512,
-    WORKER_HEAD_OUT_MAX = 66000, /* an outgoing head: the largest incoming one and what is added */
+    WORKER_LINES_MAX = 60000,     /* that policies add to a head, or keep of it */
+    WORKER_HEAD_OUT_MAX = 130000, /* an outgoing head: the largest incoming one and what is added */
 };
 
 struct client;
@@ -78,6 +79,8 @@ struct worker {
     struct h1_field request_fields[WORKER_FIELDS_MAX];
     struct h1_field response_fields[WORKER_FIELDS_MAX];
     struct buf head_out;
+    struct buf lines; /* that policies add to a head */
+    struct buf value; /* of a variable or target that has to be put together */
     char path[WORKER_SCRATCH_BYTES];
     char scratch[WORKER_SCRATCH_BYTES]; /* what was read last */
 

@@ -1,0 +1,120 @@
+/*
+ * The head that goes to the endpoint: kept while the request may be repeated.
+ */
+#include "node/base/mem.h"
+#include "node/http/forwarded.h"
+#include "node/proxy/exchange_shape.h"
+
+#include <stdio.h>
+
+enum { HEAD_BYTES_MAX = 66000 }; /* what a chunk holds */
+
+/* After dot segments were removed: the canonical path with the query behind it. */
+static bool changed_target(struct worker *worker, const struct exchange_request *request,
+                           const struct uri_path *path, struct h1_out *how)
+{
+    const struct h1_head *head = request->head;
+    size_t len = path->len;
+    size_t need = len + (head->has_query ? 1U + head->query.len : 0U);
+    if (need > sizeof(worker->path)) {
+        return false;
+    }
+    memmove(worker->path, path->at, len);
+    if (head->has_query) {
+        worker->path[len++] = '?';
+        memcpy(worker->path + len, request->bytes + head->query.off, head->query.len);
+        len += head->query.len;
+    }
+    how->target = worker->path;
+    how->target_len = len;
+    return true;
+}
+
+/* OPTIONS and TRACE count the hops they are allowed (RFC 9110 7.6.2). False: none is left. A value
+ * that is no number is left to the endpoint. */
+static bool count_hop(const struct h1_head *head, const char *bytes, char *line, size_t size,
+                      struct h1_out *how)
+{
+    if ((head->present & H1_BIT(H1_MAX_FORWARDS)) == 0 ||
+        (head->method_id != H1_OPTIONS && head->method_id != H1_TRACE)) {
+        return true;
+    }
+    const struct h1_span *value = &h1_find(head, H1_MAX_FORWARDS)->value;
+    uint64_t hops = 0;
+    for (uint16_t i = 0; i < value->len; i++) {
+        char c = bytes[value->off + i];
+        if (c < '0' || c > '9' || i > 9) {
+            return true;
+        }
+        hops = hops * 10 + (uint64_t)(c - '0');
+    }
+    if (value->len == 0 || hops == 0) {
+        return value->len == 0;
+    }
+    how->drop |= H1_BIT(H1_MAX_FORWARDS);
+    how->extra = line;
+    how->extra_len =
+        (size_t)snprintf(line, size, "Max-Forwards: %llu\r\n", (unsigned long long)(hops - 1));
+    return true;
+}
+
+/* Policies change the request, too. */
+static enum reason shape(struct exchange *exchange, const struct exchange_request *request,
+                         const struct uri_path *path, struct policy_base *base, struct h1_out *how)
+{
+    if (exchange->peer_foreign && how->policy != FWD_NEVER) {
+        how->policy = FWD_REPLACE; /* what it says of others is not believed */
+    }
+    enum reason reason = exchange_shape_request(exchange, request, path, base, how);
+    struct buf *lines = &exchange->worker->lines;
+    if (how->extra_len != 0) {
+        (void)buf_put(lines, how->extra, how->extra_len);
+    }
+    how->extra = lines->data;
+    how->extra_len = lines->len;
+    return reason == REASON_NONE && lines->full ? REASON_HEADERS_TOO_BIG : reason;
+}
+
+enum reason exchange_build_head(struct exchange *exchange, const struct exchange_request *request,
+                                const struct uri_path *path, struct policy_base *base,
+                                enum forwarded_policy policy)
+{
+    struct worker *worker = exchange->worker;
+    const struct h1_head *head = request->head;
+    struct h1_out how = {
+        .framing = head->framing,
+        .content_length = head->content_length,
+        .connection = head->upgrade ? H1_CONNECTION_UPGRADE : H1_CONNECTION_SILENT,
+        .peer = request->peer,
+        .policy = (enum fwd_policy)policy,
+        .te_trailers = head->te_trailers,
+    };
+    char hops[40];
+    if (!count_hop(head, request->bytes, hops, sizeof(hops), &how)) {
+        return head->method_id == H1_OPTIONS ? REASON_OPTIONS : REASON_TRACE_METHOD;
+    }
+    if (path->had_dots && !changed_target(worker, request, path, &how)) {
+        return REASON_URI_TOO_LONG;
+    }
+    if (exchange->policy != NULL || base != NULL) {
+        enum reason reason = shape(exchange, request, path, base, &how);
+        if (reason != REASON_NONE) {
+            return reason;
+        }
+    }
+    buf_reset(&worker->head_out);
+    int rc = h1_write_request(&worker->head_out, head, request->bytes, &how);
+    if (rc == RC_FULL || worker->head_out.len > HEAD_BYTES_MAX) {
+        return REASON_HEADERS_TOO_BIG;
+    }
+    if (rc != RC_OK) {
+        return REASON_BAD_HOST;
+    }
+    exchange->head = chunk_take(&worker->chunks, worker->head_out.len);
+    memcpy(exchange->head->bytes, worker->head_out.data, worker->head_out.len);
+    exchange->head->end = (uint32_t)worker->head_out.len;
+    exchange->framing = head->framing;
+    exchange->method = head->method_id;
+    exchange->upgrade = head->upgrade;
+    return REASON_NONE;
+}
