@@ -22,7 +22,6 @@ struct strict {
     struct buf value;
     struct buf fields;   /* "name:value\n" of all but those below, in order, names as they came */
     struct buf trailers; /* the same behind a chunked body */
-    struct buf host;     /* the last one */
     struct buf body;
     unsigned hosts, lengths, codings, connections, upgrades, tes;
     unsigned completed;
@@ -103,8 +102,6 @@ static int strict_on_field(llhttp_t *parser)
     } else {
         if (strict_is(name, "host")) {
             strict->hosts++;
-            buf_reset(&strict->host);
-            ASSERT(buf_put(&strict->host, strict->value.data, strict->value.len) == 0);
         }
         strict_put_field(&strict->fields, name->data, name->len, strict->value.data,
                          strict->value.len);
@@ -140,8 +137,8 @@ static const llhttp_settings_t strict_settings = {
 
 static void strict_init(struct strict *strict)
 {
-    struct buf *bufs[] = {&strict->target,   &strict->name, &strict->value, &strict->fields,
-                          &strict->trailers, &strict->host, &strict->body};
+    struct buf *bufs[] = {&strict->target, &strict->name,     &strict->value,
+                          &strict->fields, &strict->trailers, &strict->body};
     memset(strict, 0, sizeof(*strict));
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) {
         buf_init(bufs[i], STRICT_CAP);
@@ -150,8 +147,8 @@ static void strict_init(struct strict *strict)
 
 static void strict_deinit(struct strict *strict)
 {
-    struct buf *bufs[] = {&strict->target,   &strict->name, &strict->value, &strict->fields,
-                          &strict->trailers, &strict->host, &strict->body};
+    struct buf *bufs[] = {&strict->target, &strict->name,     &strict->value,
+                          &strict->fields, &strict->trailers, &strict->body};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) {
         buf_deinit(bufs[i]);
     }
