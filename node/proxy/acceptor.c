@@ -5,11 +5,15 @@
 
 #include "node/base/log.h"
 #include "node/proxy/client.h"
+#include "node/proxy/greet.h"
+#include "node/proxy/proxy_int.h"
+#include "node/proxy/tcp.h"
 #include "node/proxy/worker.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum {
     ACCEPTS_PER_EVENT = 4,
@@ -61,7 +65,9 @@ int acceptor_listen(const struct addr *addr, int *ret_fd, struct addr *ret_addr,
     if (addr->sa.sa_family == AF_INET6) {
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)); /* "[::]" means IPv6 */
     }
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* inherited by accept */
+    /* Inherited by accept; the second finds out clients that vanished without a word. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     if (bind(fd, &addr->sa, addr_len(addr)) != 0) {
         return listen_failed(fd, addr, "bind", err);
     }
@@ -99,7 +105,13 @@ static bool accept_one(struct acceptor *acceptor)
     }
     struct addr peer;
     addr_from_sockaddr((struct sockaddr *)&from, &peer);
-    client_accept(worker, fd, &peer, acceptor->port);
+    if (UNLIKELY(cidr_set_has(worker->proxy->proxy_trusted, &peer))) {
+        greet_accept(worker, acceptor, fd, &peer);
+    } else if (acceptor->tcp != NULL) {
+        tcp_accept(worker, acceptor, fd, &peer, NULL);
+    } else {
+        client_accept(worker, fd, &peer, acceptor->port);
+    }
     return true;
 }
 
@@ -133,6 +145,7 @@ void acceptor_start(struct acceptor *acceptor, struct worker *worker)
     ASSERT(rc == 0);
     acceptor->budget = 1;
     acceptor->opened = true;
+    DL_APPEND(worker->listening, acceptor);
     rc = uv_poll_start(&acceptor->poll, UV_READABLE, on_readable);
     ASSERT(rc == 0);
 }
@@ -141,6 +154,7 @@ void acceptor_pause(struct acceptor *acceptor)
 {
     if (!acceptor->paused && !acceptor->closed) {
         acceptor->paused = true;
+        acceptor->worker->accepting_paused = true;
         (void)uv_poll_stop(&acceptor->poll); /* always 0 */
         worker_tick_soon(acceptor->worker);  /* which resumes it */
     }
@@ -155,13 +169,21 @@ void acceptor_resume(struct acceptor *acceptor)
     }
 }
 
+/* HTTP's are embedded in what outlives the loop. */
+static void on_closed(uv_handle_t *handle)
+{
+    struct acceptor *acceptor = handle->data;
+    tcp_port_unref(acceptor->tcp);
+}
+
 void acceptor_abandon(struct acceptor *acceptor)
 {
     if (acceptor->closed) {
         return;
     }
     acceptor->closed = true;
-    uv_close((uv_handle_t *)&acceptor->poll, NULL); /* embedded in what outlives the loop */
+    DL_DELETE(acceptor->worker->listening, acceptor);
+    uv_close((uv_handle_t *)&acceptor->poll, on_closed);
     /* At once: what is queued from here on would be reset by the close. */
     (void)close(acceptor->fd); /* a listening socket has nothing to tell */
     acceptor->fd = -1;

@@ -13,16 +13,21 @@
 
 #include <uv.h>
 
+struct tcp_port;
 struct worker;
 
 struct acceptor {
     uv_poll_t poll;
     struct worker *worker;
+    struct acceptor *prev; /* utlist: the worker's */
+    struct acceptor *next;
+    struct tcp_port *tcp; /* NULL: for HTTP; a reference from start to the end of poll */
     int fd;
     uint16_t port;
-    uint32_t budget;    /* connections per event: grows while events follow each other */
-    uint64_t last_turn; /* of the loop, that had an event */
-    bool opened;        /* poll is initialised */
+    char text[ADDR_TEXT_MAX]; /* where it listens */
+    uint32_t budget;          /* connections per event: grows while events follow each other */
+    uint64_t last_turn;       /* of the loop, that had an event */
+    bool opened;              /* poll is initialised */
     bool paused;
     bool closed;
 };

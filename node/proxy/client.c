@@ -35,11 +35,7 @@ void client_close(struct client *client)
     client->state = CLIENT_CLOSED;
     DL_DELETE(worker->clients, client);
     wheel_clear(&worker->wheel, &client->timer);
-    worker->client_count--;
-    counter_set(&worker->stats.clients, worker->client_count);
-    for (size_t i = 0; i < worker->acceptor_count; i++) {
-        acceptor_resume(&worker->acceptors[i]);
-    }
+    worker_client_closed(worker);
     sock_close(&client->sock);
 }
 
@@ -456,8 +452,7 @@ void client_accept(struct worker *worker, int fd, const struct addr *peer, uint1
     client->addr = *peer;
     fwd_peer_init(&client->peer, peer, local_port, false);
     DL_APPEND(worker->clients, client);
-    worker->client_count++;
-    counter_set(&worker->stats.clients, worker->client_count);
+    worker_client_opened(worker);
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
     const struct proxy_defaults *defaults = worker_defaults(worker);
     client->client_ms = defaults->timeouts.client_ms;

@@ -8,6 +8,7 @@
 #include "node/base/timesrc.h"
 #include "node/proxy/access_log.h"
 #include "node/proxy/proxy_int.h"
+#include "node/proxy/tcp_port.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -67,6 +68,7 @@ static int settings_new(const struct proxy_defaults *defaults, struct catalog *c
     settings->defaults.request = settings->defaults.response = (struct proxy_edits){0};
     settings->defaults.hsts = NULL;
     settings->defaults.error_pages = (struct proxy_error_pages){0};
+    settings->defaults.captures = (struct proxy_captures){0};
     *ret_settings = settings;
     return RC_OK;
 }
@@ -136,6 +138,7 @@ static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, u
     for (size_t i = 0; i < proxy->listen_count; i++) {
         worker->acceptors[i].fd = fds[idx * proxy->listen_count + i];
         worker->acceptors[i].port = addr_port(&proxy->listen_addrs[i]);
+        (void)addr_format(&proxy->listen_addrs[i], worker->acceptors[i].text);
     }
     worker_init(worker);
     proxy->workers[proxy->worker_count++] = worker;
@@ -151,7 +154,10 @@ static void proxy_discard(struct proxy *proxy)
     }
     proxy->worker_count = 0;
     settings_free(atomic_load_explicit(&proxy->settings, memory_order_relaxed));
+    tcp_ports_deinit(proxy);
     catalog_deinit(&proxy->catalog);
+    cidr_set_free(proxy->proxy_trusted);
+    mem_free(proxy->tcp_addrs);
     access_log_close(proxy->access_log);
     mem_free(proxy->workers);
     mem_free(proxy->listen_addrs);
@@ -211,10 +217,20 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     proxy->listen_addrs = mem_array(config->http_count, sizeof(*proxy->listen_addrs));
     proxy->listen_count = config->http_count;
 
+    proxy->tcp_count = config->tcp_count;
+    proxy->tcp_addrs = mem_array(config->tcp_count, sizeof(*proxy->tcp_addrs));
+    for (size_t i = 0; i < config->tcp_count; i++) {
+        proxy->tcp_addrs[i] = config->tcp[i];
+    }
+
     size_t fd_count = workers * config->http_count;
     int *fds = mem_array(fd_count, sizeof(*fds));
     memset(fds, -1, fd_count * sizeof(*fds));
-    rc = listen_all(proxy, config, workers, fds, err);
+    if (config->proxy_trusted.count != 0) {
+        rc = cidr_set_new(config->proxy_trusted.items, config->proxy_trusted.count,
+                          &proxy->proxy_trusted, err);
+    }
+    rc = rc != RC_OK ? rc : listen_all(proxy, config, workers, fds, err);
     if (rc == RC_OK) {
         rc = access_log_open(config->access_log, config->node_name, workers, &proxy->access_log,
                              err);
@@ -289,6 +305,20 @@ int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rul
     int rc = hosts_set(&proxy->catalog.hosts, host, rules, count, err);
     proxy_reclaim(proxy);
     return rc;
+}
+
+int proxy_tcp_set(struct proxy *proxy, uint16_t port, const struct proxy_tcp *tcp,
+                  struct err_info *err)
+{
+    int rc = tcp_port_set(proxy, port, tcp, err);
+    proxy_reclaim(proxy);
+    return rc;
+}
+
+void proxy_tcp_remove(struct proxy *proxy, uint16_t port)
+{
+    tcp_port_remove(proxy, port);
+    proxy_reclaim(proxy);
 }
 
 void proxy_drain(struct proxy *proxy)

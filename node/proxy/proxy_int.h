@@ -9,6 +9,7 @@
 #include "node/proxy/worker.h"
 
 struct access_log;
+struct tcp_port;
 
 struct settings {
     struct qsbr_node retired;
@@ -23,6 +24,12 @@ struct proxy {
     size_t worker_count;
     struct addr *listen_addrs;
     size_t listen_count;
+    struct addr *tcp_addrs; /* where TCP ports open; their own port is 0 */
+    size_t tcp_count;
+    struct tcp_port *tcp_ports;   /* uthash by port */
+    struct tcp_port *tcp_closing; /* utlist: removed, and not gone yet */
+    struct cidr_set
+        *proxy_trusted; /* whose connections begin with a PROXY header; NULL: nobody's */
     struct access_log *access_log;
     char *node_name;
     bool draining;

@@ -30,7 +30,17 @@
     X(STAT_CONNECT_TIMEOUT, "skein_upstream_connect_failures_total", "reason=\"timeout\"", "")     \
     X(STAT_RETRIES, "skein_retries_total", "", "Requests sent to another endpoint or once more")   \
     X(STAT_RESPONSE_CUT, "skein_responses_cut_total", "",                                          \
-      "Responses that ended early, shown to the client by closing")
+      "Responses that ended early, shown to the client by closing")                                \
+    X(STAT_TCP_ACCEPTED, "skein_tcp_connections_total", "", "Connections by ports of TCP routes")  \
+    X(STAT_TCP_DENIED, "skein_tcp_connections_refused_total", "reason=\"denied\"",                 \
+      "Connections of TCP routes that were closed at once")                                        \
+    X(STAT_TCP_LIMITED, "skein_tcp_connections_refused_total", "reason=\"limited\"", "")           \
+    X(STAT_TCP_UNAVAILABLE, "skein_tcp_connections_refused_total", "reason=\"unavailable\"", "")   \
+    X(STAT_TCP_BYTES_IN, "skein_tcp_bytes_total", "direction=\"in\"",                              \
+      "Bytes of TCP routes, from clients and to them")                                             \
+    X(STAT_TCP_BYTES_OUT, "skein_tcp_bytes_total", "direction=\"out\"", "")                        \
+    X(STAT_PROXY_HEADER_FAULT, "skein_proxy_header_faults_total", "",                              \
+      "Connections closed because their PROXY header was missing, malformed or late")
 
 enum stat_id {
 #define X(name, metric, labels, help) name,

@@ -23,6 +23,8 @@ enum wheel_kind {
     WHEEL_UPSTREAM,
     WHEEL_WAITER,   /* for a place at an endpoint */
     WHEEL_EXCHANGE, /* the whole of it */
+    WHEEL_TCP,
+    WHEEL_GREET,
 };
 
 struct wheel_entry {

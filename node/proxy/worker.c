@@ -8,16 +8,20 @@
 #include "node/net/loop.h"
 #include "node/proxy/access_log.h"
 #include "node/proxy/client.h"
+#include "node/proxy/greet.h"
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/queue.h"
+#include "node/proxy/tcp.h"
 #include "node/proxy/upstream.h"
 
 #include <sched.h>
+#include <utlist.h>
 
 enum {
     CLIENTS_KEPT = 1024, /* free objects kept for reuse */
     UPSTREAMS_KEPT = 512,
     EXCHANGES_KEPT = 512,
+    TCPS_KEPT = 512,
 };
 
 void worker_settle(struct worker *worker)
@@ -67,8 +71,23 @@ static void on_deadline(void *ctx, struct wheel_entry *entry)
     case WHEEL_EXCHANGE:
         exchange_timeout(CONTAINER_OF(entry, struct exchange, timer));
         break;
+    case WHEEL_TCP:
+        tcp_timeout(CONTAINER_OF(entry, struct tcp, timer));
+        break;
+    case WHEEL_GREET:
+        greet_timeout(CONTAINER_OF(entry, struct greet, timer));
+        break;
     }
     worker_settle(worker);
+}
+
+void worker_accept_again(struct worker *worker)
+{
+    struct acceptor *acceptor;
+    worker->accepting_paused = false;
+    DL_FOREACH (worker->listening, acceptor) {
+        acceptor_resume(acceptor);
+    }
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -76,14 +95,10 @@ static void on_tick(uv_timer_t *timer)
     struct worker *worker = timer->data;
     sock_start_waiting(worker);
     wheel_advance(&worker->wheel, worker_now(worker), on_deadline, worker);
-    bool paused = false;
-    for (size_t i = 0; i < worker->acceptor_count; i++) {
-        if (worker->client_count < worker->clients_max) {
-            acceptor_resume(&worker->acceptors[i]);
-        }
-        paused = paused || worker->acceptors[i].paused;
+    if (worker->accepting_paused && worker->client_count < worker->clients_max) {
+        worker_accept_again(worker);
     }
-    if (worker->wheel.count == 0 && !paused) {
+    if (worker->wheel.count == 0 && !worker->accepting_paused) {
         worker->ticking = false;
         (void)uv_timer_stop(timer); /* always 0 */
     }
@@ -147,8 +162,8 @@ static void worker_drain(struct worker *worker)
     if (worker->draining) {
         return;
     }
-    for (size_t i = 0; i < worker->acceptor_count; i++) {
-        acceptor_close(&worker->acceptors[i]);
+    while (worker->listening != NULL) {
+        acceptor_close(worker->listening);
     }
     worker->draining = true;
     client_drain_all(worker);
@@ -161,12 +176,15 @@ static void worker_stop(struct worker *worker)
     }
     worker->stopping = true;
     worker->draining = true;
-    for (size_t i = 0; i < worker->acceptor_count; i++) {
-        acceptor_abandon(&worker->acceptors[i]);
+    while (worker->listening != NULL) {
+        acceptor_abandon(worker->listening);
     }
     client_close_all(worker);
+    tcp_close_all(worker);
+    greet_cut(worker, NULL);
     worker_settle(worker);
     upstream_close_all(worker);
+    tcp_poll_close(&worker->tcp_poll);
     close_handle((uv_handle_t *)&worker->ticker);
     close_handle((uv_handle_t *)&worker->prepare);
     mailbox_close(&worker->box, on_box_closed);
@@ -178,6 +196,11 @@ static void on_mail(void *owner, struct mail *mail)
     struct worker_mail *message = CONTAINER_OF(mail, struct worker_mail, mail);
     if (message->kind == WORKER_MAIL_PLACE) {
         place_mail(message); /* it stays where it is embedded */
+        worker_settle(worker);
+        return;
+    }
+    if (message->kind >= WORKER_MAIL_TCP_OPEN) {
+        tcp_port_mail(worker, CONTAINER_OF(message, struct tcp_mail, mail));
         worker_settle(worker);
         return;
     }
@@ -196,6 +219,9 @@ static void on_mail(void *owner, struct mail *mail)
         worker_stop(worker);
         break;
     case WORKER_MAIL_PLACE:
+    case WORKER_MAIL_TCP_OPEN:
+    case WORKER_MAIL_TCP_CUT:
+    case WORKER_MAIL_TCP_CLOSE:
         UNREACHABLE("handled above");
     }
     mem_free(message);
@@ -221,6 +247,19 @@ void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct en
     }
 }
 
+void worker_post_tcp_mt(struct worker *worker, struct tcp_mail *message)
+{
+    int rc = mailbox_post_mt(&worker->box, &message->mail.mail);
+    while (rc == RC_FULL) {
+        (void)sched_yield(); /* as above */
+        rc = mailbox_post_mt(&worker->box, &message->mail.mail);
+    }
+    if (rc != RC_OK) { /* the worker has stopped */
+        tcp_port_unref(message->port);
+        mem_free(message);
+    }
+}
+
 void worker_init(struct worker *worker)
 {
     loop_init(&worker->loop);
@@ -240,6 +279,8 @@ void worker_init(struct worker *worker)
     pool_init(&worker->client_pool, sizeof(struct client), CLIENTS_KEPT);
     pool_init(&worker->upstream_pool, sizeof(struct upstream), UPSTREAMS_KEPT);
     pool_init(&worker->exchange_pool, sizeof(struct exchange), EXCHANGES_KEPT);
+    pool_init(&worker->tcp_pool, sizeof(struct tcp), TCPS_KEPT);
+    tcp_poll_init(&worker->tcp_poll, worker);
     h1_head_init(&worker->request, worker->request_fields, WORKER_FIELDS_MAX);
     h1_head_init(&worker->response, worker->response_fields, WORKER_FIELDS_MAX);
     buf_init(&worker->head_out, WORKER_HEAD_OUT_MAX);
@@ -275,12 +316,14 @@ void worker_deinit(struct worker *worker)
         loop_run(&worker->loop);
     }
     loop_close_clean(&worker->loop);
-    ASSERT(worker->clients == NULL && worker->upstreams == NULL);
+    ASSERT(worker->clients == NULL && worker->upstreams == NULL && worker->tcps == NULL);
     buf_deinit(&worker->head_out);
     buf_deinit(&worker->lines);
     buf_deinit(&worker->value);
     pool_deinit(&worker->client_pool);
     pool_deinit(&worker->upstream_pool);
     pool_deinit(&worker->exchange_pool);
+    pool_deinit(&worker->tcp_pool);
+    splice_pool_deinit(&worker->tcp_pipes);
     chunk_pool_deinit(&worker->chunks);
 }

@@ -17,6 +17,8 @@
 #include "node/proxy/catalog.h"
 #include "node/proxy/pool.h"
 #include "node/proxy/sock.h"
+#include "node/proxy/splice.h"
+#include "node/proxy/tcp_poll.h"
 #include "node/proxy/wheel.h"
 #include "node/proxy/worker_mail.h"
 
@@ -32,6 +34,9 @@ enum {
 struct client;
 struct upstream;
 struct access_ring;
+struct greet;
+struct tcp;
+struct tcp_mail;
 struct proxy;
 
 struct worker {
@@ -62,11 +67,18 @@ struct worker {
     struct pool client_pool;
     struct pool upstream_pool;
     struct pool exchange_pool;
-    struct acceptor *acceptors;
+    struct pool tcp_pool;
+    struct acceptor *acceptors; /* for HTTP */
     size_t acceptor_count;
+    struct acceptor *listening; /* utlist: all that accept, those of TCP ports too */
+    bool accepting_paused;      /* some of them are paused */
     struct client *clients;     /* utlist: all that are open */
     struct upstream *upstreams; /* utlist: all that are open */
-    uint64_t client_count;
+    struct tcp *tcps;           /* utlist: all that are open */
+    struct greet *greets;       /* utlist: all that are open */
+    struct tcp_poll tcp_poll;
+    struct splice_pool tcp_pipes;
+    uint64_t client_count; /* of all kinds */
     uint64_t idle_count;
     struct sock *late;  /* utlist: to be watched from the next tick on */
     struct sock *dirty; /* to be sent at the end of this event */
@@ -99,6 +111,9 @@ MUST_CHECK int worker_start(struct worker *worker);
  */
 void worker_post_mt(struct worker *worker, enum worker_mail_kind kind, struct endpoint *endpoint);
 
+/* The same for a port; it takes the message and waits for room. */
+void worker_post_tcp_mt(struct worker *worker, struct tcp_mail *message);
+
 /* Wait for the thread after WORKER_MAIL_STOP. */
 void worker_join(struct worker *worker);
 /* After worker_join, or instead of worker_start. */
@@ -125,6 +140,22 @@ void worker_deadline(struct worker *worker, struct wheel_entry *entry, uint64_t 
 static inline void worker_online(struct worker *worker)
 {
     qsbr_online(&worker->catalog->qsbr, worker->reader);
+}
+
+/* One more connection of a client, or one less: at the limit accepting pauses. */
+static inline void worker_client_opened(struct worker *worker)
+{
+    worker->client_count++;
+    counter_set(&worker->stats.clients, worker->client_count);
+}
+void worker_accept_again(struct worker *worker);
+static inline void worker_client_closed(struct worker *worker)
+{
+    worker->client_count--;
+    counter_set(&worker->stats.clients, worker->client_count);
+    if (UNLIKELY(worker->accepting_paused)) {
+        worker_accept_again(worker);
+    }
 }
 
 const char *worker_date(struct worker *worker);

@@ -12,7 +12,10 @@ enum worker_mail_kind {
     WORKER_MAIL_ENDPOINT_GONE = 0, /* one reference passes to the worker */
     WORKER_MAIL_DRAIN,
     WORKER_MAIL_STOP,
-    WORKER_MAIL_PLACE, /* places for those who wait; part of a backend's slot (queue.h) */
+    WORKER_MAIL_PLACE,    /* places for those who wait; part of a backend's slot (queue.h) */
+    WORKER_MAIL_TCP_OPEN, /* of a struct tcp_mail (tcp_port.h) */
+    WORKER_MAIL_TCP_CUT,
+    WORKER_MAIL_TCP_CLOSE,
 };
 
 struct worker_mail {

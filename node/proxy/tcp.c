@@ -1,0 +1,617 @@
+/*
+ * TCP connections: endpoint choice, connecting, the end; see tcp.h. Bytes are moved by tcp_flow.c.
+ */
+#include "node/proxy/tcp.h"
+
+#include "node/base/hash.h"
+#include "node/base/mem.h"
+#include "node/proxy/access_log.h"
+#include "node/proxy/policy.h"
+#include "node/proxy/proxy_int.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { SETTLE_MS = 15000 }; /* a connection that lasts longer gets the options for that */
+
+static struct backend_slot *slot_of(const struct tcp *tcp)
+{
+    return &tcp->backend->slots[tcp->worker->idx];
+}
+
+/* ---- the end ---- */
+
+/* What moved since the last time, into the counters. */
+static void count_traffic(struct tcp *tcp)
+{
+    struct worker *worker = tcp->worker;
+    uint64_t in = tcp->up.bytes - tcp->up.counted;
+    uint64_t out = tcp->down.bytes - tcp->down.counted;
+    tcp->up.counted = tcp->up.bytes;
+    tcp->down.counted = tcp->down.bytes;
+    struct traffic *const places[] = {
+        &tcp->rule->route->slots[worker->idx],
+        tcp->backend != NULL ? &slot_of(tcp)->traffic : NULL,
+        tcp->endpoint != NULL ? &tcp->endpoint->slots[worker->idx].traffic : NULL,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        if (places[i] != NULL) {
+            counter_add(&places[i]->bytes_in, in);
+            counter_add(&places[i]->bytes_out, out);
+        }
+    }
+    stat_add(&worker->stats, STAT_TCP_BYTES_IN, in);
+    stat_add(&worker->stats, STAT_TCP_BYTES_OUT, out);
+}
+
+static void log_end(struct tcp *tcp)
+{
+    if (!tcp->logged) {
+        return;
+    }
+    const struct tcp_record record = {
+        .client = &tcp->peer,
+        .listener = tcp->acceptor->text,
+        .route = tcp->rule->route->name,
+        .backend = tcp->backend != NULL ? tcp->backend->name : NULL,
+        .endpoint = tcp->endpoint != NULL ? tcp->endpoint->text : NULL,
+        .start_ns = tcp->start_ns,
+        .sent_ns = tcp->sent_ns,
+        .connected_ns = tcp->connected_ns,
+        .bytes_in = tcp->up.bytes,
+        .bytes_out = tcp->down.bytes,
+        .retries = tcp->tried_count,
+        .reason = tcp->failure,
+        .end = tcp->why,
+    };
+    access_log_tcp(tcp->worker, &record);
+}
+
+/* The end of the event: nothing of this batch looks at it any more. */
+static void on_end(struct task *task)
+{
+    struct tcp *tcp = CONTAINER_OF(task, struct tcp, end);
+    tcp_rule_unref(tcp->rule);
+    pool_put(&tcp->worker->tcp_pool, tcp);
+}
+
+/* With a reset when the other side saw one: what is not complete must not look complete. */
+static void side_close(struct tcp_side *side, bool reset)
+{
+    if (side->fd < 0) {
+        return;
+    }
+    if (UNLIKELY(reset)) {
+        const struct linger now = {.l_onoff = 1, .l_linger = 0};
+        (void)setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* a plain close */
+    }
+    (void)close(side->fd); /* a socket: nothing to be told about */
+    side->fd = -1;
+}
+
+static void leave_endpoint(struct tcp *tcp)
+{
+    if (tcp->endpoint == NULL) {
+        return;
+    }
+    place_give_back(tcp->worker, tcp->backend, tcp->endpoint);
+    endpoint_unref(tcp->endpoint);
+    tcp->endpoint = NULL;
+}
+
+static void tcp_end(struct tcp *tcp, enum exchange_end why)
+{
+    if (tcp->state == TCP_GONE) {
+        return;
+    }
+    struct worker *worker = tcp->worker;
+    tcp->state = TCP_GONE;
+    tcp->why = why;
+    count_traffic(tcp);
+    log_end(tcp);
+    DL_DELETE(worker->tcps, tcp);
+    wheel_clear(&worker->wheel, &tcp->timer);
+    place_cancel(&tcp->waiter);
+    tcp_flow_drop(tcp, &tcp->up);
+    tcp_flow_drop(tcp, &tcp->down);
+    side_close(&tcp->client, tcp->reset);
+    side_close(&tcp->upstream, tcp->reset);
+    leave_endpoint(tcp);
+    for (uint32_t i = 0; i < tcp->tried_count; i++) {
+        endpoint_unref(tcp->tried[i]);
+    }
+    limiter_leave(tcp->places[0]);
+    limiter_leave(tcp->places[1]);
+    worker_client_closed(worker);
+    worker_defer(worker, &tcp->end, on_end);
+}
+
+/* No endpoint takes it. */
+static void tcp_fail(struct tcp *tcp, enum reason reason)
+{
+    tcp->failure = reason;
+    stat_add(&tcp->worker->stats, STAT_TCP_UNAVAILABLE, 1);
+    tcp_end(tcp, reason == REASON_CONNECT_FAILED    ? EXCHANGE_END_ENDPOINT
+                 : reason == REASON_CONNECT_TIMEOUT ? EXCHANGE_END_TIME
+                                                    : EXCHANGE_END_RESOURCE);
+}
+
+/* ---- moving bytes ---- */
+
+static void set_limit(struct tcp *tcp)
+{
+    uint64_t limit_ms = tcp->timeouts.tunnel_ms;
+    if (tcp->up.done) {
+        limit_ms = MIN(limit_ms, (uint64_t)tcp->timeouts.client_fin_ms);
+    }
+    if (tcp->down.done) {
+        limit_ms = MIN(limit_ms, (uint64_t)tcp->timeouts.server_fin_ms);
+    }
+    uint64_t silent_ms = worker_now(tcp->worker) - tcp->active_ms;
+    if (silent_ms >= limit_ms) {
+        tcp_end(tcp, EXCHANGE_END_TIME);
+        return;
+    }
+    limit_ms -= silent_ms;
+    worker_deadline(tcp->worker, &tcp->timer,
+                    tcp->settled ? limit_ms : MIN(limit_ms, (uint64_t)SETTLE_MS));
+}
+
+/* The sink takes nothing more, but what it sent before may still be there to read. */
+static void sink_lost(struct tcp *tcp, struct tcp_flow *flow)
+{
+    tcp->reset = true;
+    flow->done = true;
+    tcp_flow_drop(tcp, flow);
+    flow->to->failed = true;
+    flow->to->readable = true;
+}
+
+/* One flow as far as it goes. False: the connection is over. */
+static bool tcp_move(struct tcp *tcp, struct tcp_flow *flow)
+{
+    uint64_t before = flow->bytes;
+    enum tcp_moved moved = tcp_flow_move(tcp, flow);
+    if (flow->bytes != before) {
+        tcp->active_ms = worker_now(tcp->worker);
+    }
+    if (LIKELY(moved == TCP_MOVED)) {
+        return true;
+    }
+    if (moved == TCP_MOVED_MORE) {
+        struct tcp_side *from = flow->from;
+        tcp_poll_change(&tcp->worker->tcp_poll, from->fd, &from->item, from->waits_for_room);
+        return true;
+    }
+    if (moved == TCP_TO_RESET && !flow->done) {
+        struct tcp_flow *other = flow == &tcp->up ? &tcp->down : &tcp->up;
+        sink_lost(tcp, flow);
+        if (!other->done) {
+            return tcp_move(tcp, other); /* until that ends, too */
+        }
+    }
+    const struct tcp_side *lost = moved == TCP_FROM_RESET ? flow->from : flow->to;
+    tcp->reset = true;
+    tcp_end(tcp, lost == &tcp->client ? EXCHANGE_END_CLIENT : EXCHANGE_END_ENDPOINT);
+    return false;
+}
+
+/* After moving: pass on the end of a flow, or end when both have. */
+static void tcp_moved(struct tcp *tcp, const struct tcp_flow *flow)
+{
+    if (LIKELY(!flow->done)) {
+        return;
+    }
+    if (tcp->up.done && tcp->down.done) {
+        tcp_end(tcp, EXCHANGE_END_NONE);
+        return;
+    }
+    if (!flow->to->shut) {
+        flow->to->shut = true;
+        (void)shutdown(flow->to->fd, SHUT_WR); /* fails when the peer is gone: reading tells */
+        set_limit(tcp);
+    }
+}
+
+static void tcp_run(struct tcp *tcp, struct tcp_flow *flow)
+{
+    if (tcp_move(tcp, flow)) {
+        tcp_moved(tcp, flow);
+    }
+}
+
+/* ---- connecting ---- */
+
+static void tcp_try(struct tcp *tcp);
+
+static void on_turn(struct waiter *waiter)
+{
+    tcp_try(CONTAINER_OF(waiter, struct tcp, waiter));
+}
+
+static void on_upstream_events(struct tcp_poll_item *item, uint32_t events);
+
+/* Not given this connection again. */
+static void mark_tried(struct tcp *tcp)
+{
+    ASSERT(tcp->tried_count < EXCHANGE_TRIED_MAX);
+    endpoint_ref(tcp->endpoint);
+    tcp->tried[tcp->tried_count++] = tcp->endpoint;
+}
+
+/* The connect came to nothing. True: another endpoint may be tried. */
+static bool connect_lost(struct tcp *tcp, enum reason reason)
+{
+    struct worker *worker = tcp->worker;
+    struct backend_slot *slot = slot_of(tcp);
+    uint64_t now_ms = worker_now(worker);
+    tcp->failure = reason;
+    side_close(&tcp->upstream, false);
+    tcp->upstream = (struct tcp_side){.item = tcp->upstream.item, .fd = -1};
+    wheel_clear(&worker->wheel, &tcp->timer);
+    counter_add(&slot->connect_errors, 1);
+    stat_add(&worker->stats,
+             reason == REASON_CONNECT_TIMEOUT ? STAT_CONNECT_TIMEOUT : STAT_CONNECT_FAILED, 1);
+    if (reason != REASON_OVERLOAD) {
+        worker_online(worker);
+        endpoint_connect_failed(tcp->endpoint, now_ms);
+        backend_failed(tcp->backend, tcp->endpoint, now_ms);
+    }
+    if (tcp->retries_left == 0) {
+        return false;
+    }
+    if (!retry_take(&slot->budget, now_ms)) {
+        counter_add(&slot->retries_refused, 1);
+        return false;
+    }
+    tcp->retries_left--;
+    mark_tried(tcp);
+    leave_endpoint(tcp);
+    stat_add(&worker->stats, STAT_RETRIES, 1);
+    counter_add(&slot->retries, 1);
+    return true;
+}
+
+static bool watch_client(struct tcp *tcp)
+{
+    struct tcp_side *side = &tcp->client;
+    side->watched =
+        side->watched || tcp_poll_add(&tcp->worker->tcp_poll, side->fd, &side->item, false);
+    return side->watched;
+}
+
+/* The endpoint has taken it: let the bytes flow. False: the header could not be sent. */
+static bool tcp_open(struct tcp *tcp)
+{
+    struct worker *worker = tcp->worker;
+    struct tcp_side *upstream = &tcp->upstream;
+    endpoint_connected(tcp->endpoint);
+    worker_online(worker);
+    enum proxy_protocol_version version = backend_endpoints(tcp->backend)->policy.proxy_protocol;
+    if (version != PROXY_PROTOCOL_OFF && !tcp_send_header(tcp, version)) {
+        return false;
+    }
+    tcp->state = TCP_OPEN;
+    tcp->failure = REASON_NONE;
+    tcp->connected_ns = tcp->logged ? uv_hrtime() : 0;
+    tcp->active_ms = worker_now(worker);
+    stat_add(&worker->stats, STAT_UPSTREAM_OPENED, 1);
+    if (tcp->timer.deadline_ms != 0) {
+        wheel_clear(&worker->wheel, &tcp->timer); /* of the connect: it would come too early */
+    }
+    set_limit(tcp);
+    if (tcp->state == TCP_OPEN) {
+        tcp_run(tcp, &tcp->up);
+    }
+    /* Only now: what was there already needs no event. */
+    if (tcp->state == TCP_OPEN && !upstream->watched) {
+        upstream->watched = tcp_poll_add(&worker->tcp_poll, upstream->fd, &upstream->item, false);
+    }
+    if (tcp->state == TCP_OPEN && (!upstream->watched || !watch_client(tcp))) {
+        tcp_end(tcp, EXCHANGE_END_RESOURCE);
+    }
+    return true;
+}
+
+static bool is_local(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+           error == EADDRNOTAVAIL;
+}
+
+/* Begin a connect to the endpoint at which it has a place. REASON_NONE: it is under way or done. */
+static enum reason tcp_connect(struct tcp *tcp)
+{
+    const struct addr *addr = &tcp->endpoint->addr;
+    struct tcp_side *upstream = &tcp->upstream;
+    tcp->state = TCP_CONNECTING;
+    tcp->sent_ns = tcp->logged ? uv_hrtime() : 0;
+    upstream->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (upstream->fd < 0) {
+        return REASON_OVERLOAD;
+    }
+    if (connect(upstream->fd, &addr->sa, addr_len(addr)) == 0) {
+        return tcp_open(tcp) ? REASON_NONE : REASON_CONNECT_FAILED;
+    }
+    if (errno != EINPROGRESS) {
+        return is_local(errno) ? REASON_OVERLOAD : REASON_CONNECT_FAILED;
+    }
+    upstream->watched = tcp_poll_add(&tcp->worker->tcp_poll, upstream->fd, &upstream->item, true);
+    upstream->waits_for_room = true;
+    if (!upstream->watched) {
+        return REASON_OVERLOAD;
+    }
+    worker_deadline(tcp->worker, &tcp->timer, tcp->timeouts.connect_ms);
+    return REASON_NONE;
+}
+
+static uint64_t hash_of(const struct tcp *tcp)
+{
+    (void)tcp;
+    return 0;
+}
+
+/* A place at some endpoint; else it waits, or is over. */
+static bool find_place(struct tcp *tcp)
+{
+    const struct place_ask ask = {
+        .backend = tcp->backend,
+        .hash = hash_of(tcp),
+        .tried = tcp->tried,
+        .tried_count = tcp->tried_count,
+        .queue_ms = tcp->timeouts.queue_ms,
+    };
+    struct endpoint *endpoint = NULL;
+    switch (place_seek(tcp->worker, &ask, &tcp->waiter, &endpoint)) {
+    case PLACE_TAKEN:
+        endpoint_ref(endpoint);
+        tcp->endpoint = endpoint;
+        return true;
+    case PLACE_WAITING:
+        tcp->state = TCP_WAITING;
+        if (!watch_client(tcp)) { /* it may go away meanwhile */
+            tcp_fail(tcp, REASON_OVERLOAD);
+        }
+        return false;
+    case PLACE_FULL:
+        tcp_fail(tcp, REASON_QUEUE_FULL);
+        return false;
+    case PLACE_LATE:
+        tcp_fail(tcp, REASON_QUEUE_TIMEOUT);
+        return false;
+    case PLACE_NONE:
+        tcp_fail(tcp, tcp->failure == REASON_NONE ? REASON_NO_ENDPOINT : tcp->failure);
+        return false;
+    }
+    UNREACHABLE("place");
+}
+
+static void tcp_try(struct tcp *tcp)
+{
+    while (find_place(tcp)) {
+        enum reason reason = tcp_connect(tcp);
+        if (reason == REASON_NONE) {
+            return;
+        }
+        if (!connect_lost(tcp, reason)) {
+            tcp_fail(tcp, reason);
+            return;
+        }
+    }
+}
+
+static void connect_failed(struct tcp *tcp, enum reason reason)
+{
+    if (connect_lost(tcp, reason)) {
+        tcp_try(tcp);
+    } else {
+        tcp_fail(tcp, reason);
+    }
+}
+
+/* ---- events ---- */
+
+static void side_note(struct tcp_side *side, uint32_t events)
+{
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        side->readable = true;
+        side->fin = side->fin || (events & EPOLLRDHUP) != 0;
+        side->urgent = side->urgent || (events & EPOLLPRI) != 0;
+        side->failed = side->failed || (events & (EPOLLERR | EPOLLHUP)) != 0;
+    }
+}
+
+/* Room in this side, and input from it. */
+static void side_run(struct tcp *tcp, struct tcp_side *side, uint32_t events)
+{
+    struct tcp_flow *to = side == &tcp->client ? &tcp->down : &tcp->up;
+    struct tcp_flow *from = side == &tcp->client ? &tcp->up : &tcp->down;
+    if ((events & EPOLLOUT) != 0 && to->full) {
+        to->full = false;
+        tcp_run(tcp, to);
+    }
+    if (tcp->state == TCP_OPEN && side->readable) {
+        tcp_run(tcp, from);
+    }
+}
+
+static void on_client_events(struct tcp_poll_item *item, uint32_t events)
+{
+    struct tcp *tcp = CONTAINER_OF(item, struct tcp, client.item);
+    side_note(&tcp->client, events);
+    if (LIKELY(tcp->state == TCP_OPEN)) {
+        side_run(tcp, &tcp->client, events);
+    } else if (tcp->state != TCP_GONE && (events & EPOLLERR) != 0) {
+        tcp_end(tcp, EXCHANGE_END_CLIENT); /* it will not be there when the endpoint is */
+    }
+}
+
+static void on_upstream_events(struct tcp_poll_item *item, uint32_t events)
+{
+    struct tcp *tcp = CONTAINER_OF(item, struct tcp, upstream.item);
+    if (UNLIKELY(tcp->state == TCP_CONNECTING)) {
+        if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+            connect_failed(tcp, REASON_CONNECT_FAILED);
+            return;
+        }
+        if ((events & EPOLLOUT) == 0) {
+            return;
+        }
+        if (!tcp_open(tcp)) {
+            connect_failed(tcp, REASON_CONNECT_FAILED);
+            return;
+        }
+    }
+    if (tcp->state == TCP_OPEN) {
+        side_note(&tcp->upstream, events);
+        side_run(tcp, &tcp->upstream, events);
+    }
+}
+
+/* Peers that vanish without a word are found out by the kernel. */
+static void settle(struct tcp *tcp)
+{
+    int on = 1;
+    tcp->settled = true;
+    /* The client's socket has it from its listener. Without it: as long as the limit on silence. */
+    (void)setsockopt(tcp->upstream.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+void tcp_timeout(struct tcp *tcp)
+{
+    if (tcp->state == TCP_CONNECTING) {
+        connect_failed(tcp, REASON_CONNECT_TIMEOUT);
+        return;
+    }
+    if (tcp->state == TCP_OPEN) {
+        count_traffic(tcp);
+        if (!tcp->settled) {
+            settle(tcp);
+        }
+        set_limit(tcp);
+    }
+}
+
+/* ---- accepting ---- */
+
+/* Do access lists and limits let it in? */
+static bool tcp_admit(struct tcp *tcp, const struct policy *policy)
+{
+    struct limiter *limiter = policy->limiter;
+    if (!policy_allows(policy, &tcp->peer)) {
+        stat_add(&tcp->worker->stats, STAT_TCP_DENIED, 1);
+        return false;
+    }
+    bool admitted = true;
+    if (policy->rate != NULL) {
+        const struct limit *limit = &policy->rate->limit;
+        uint64_t key = policy->rate->key == PROXY_RATE_CLIENT
+                           ? limiter_key_addr(limiter, limit, &tcp->peer)
+                           : limiter_key_all(limiter, limit);
+        uint64_t wait_ns;
+        admitted =
+            limit->interval_ns == 0 || limiter_take(limiter, limit, key, uv_hrtime(), &wait_ns);
+        if (admitted && limit->at_once != 0) {
+            tcp->places[0] = limiter_enter(limiter, limit, key);
+            admitted = tcp->places[0] != NULL;
+        }
+    }
+    if (admitted && policy->at_once.at_once != 0) {
+        tcp->places[1] =
+            limiter_enter(limiter, &policy->at_once, limiter_key_all(limiter, &policy->at_once));
+        admitted = tcp->places[1] != NULL;
+    }
+    if (!admitted) {
+        stat_add(&tcp->worker->stats, STAT_TCP_LIMITED, 1);
+    }
+    return admitted;
+}
+
+static uint32_t or_default(uint32_t own, uint32_t standard)
+{
+    return own != 0 ? own : standard;
+}
+
+static void take_timeouts(struct tcp *tcp, const struct proxy_timeouts *own,
+                          const struct proxy_timeouts *standard)
+{
+    tcp->timeouts = (struct proxy_timeouts){
+        .connect_ms = or_default(own->connect_ms, standard->connect_ms),
+        .tunnel_ms = or_default(own->tunnel_ms, standard->tunnel_ms),
+        .queue_ms = or_default(own->queue_ms, standard->queue_ms),
+        .client_fin_ms = or_default(own->client_fin_ms, standard->client_fin_ms),
+        .server_fin_ms = or_default(own->server_fin_ms, standard->server_fin_ms),
+    };
+}
+
+static struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd)
+{
+    struct tcp *tcp = pool_take(&worker->tcp_pool);
+    memset(tcp, 0, sizeof(*tcp));
+    tcp->worker = worker;
+    tcp->acceptor = acceptor;
+    tcp->client =
+        (struct tcp_side){.item = {on_client_events}, .fd = fd, .readable = true, .nodelay = true};
+    tcp->upstream = (struct tcp_side){.item = {on_upstream_events}, .fd = -1};
+    tcp->up.from = tcp->down.to = &tcp->client;
+    tcp->up.to = tcp->down.from = &tcp->upstream;
+    tcp->timer.kind = WHEEL_TCP;
+    tcp->waiter.on_turn = on_turn;
+    tcp->state = TCP_WAITING;
+    worker_client_opened(worker);
+    DL_APPEND(worker->tcps, tcp);
+    return tcp;
+}
+
+void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
+                const struct addr *peer, const struct addr *local)
+{
+    worker_online(worker);
+    const struct proxy_defaults *defaults = proxy_defaults_now(worker->proxy);
+    struct tcp *tcp = tcp_new(worker, acceptor, fd);
+    tcp->rule = atomic_load_explicit(&acceptor->tcp->rule, memory_order_seq_cst);
+    tcp_rule_ref(tcp->rule);
+    tcp->peer = *peer;
+    if (local != NULL) {
+        tcp->local = *local;
+    }
+    tcp->logged = worker->access != NULL && !tcp->rule->log_off;
+    tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
+    stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
+    const struct rule *rule = tcp_rule_of(tcp->rule);
+    if (rule->policy != NULL && !tcp_admit(tcp, rule->policy)) {
+        tcp_end(tcp, EXCHANGE_END_PROXY);
+        return;
+    }
+    take_timeouts(tcp, &rule->timeouts, &defaults->timeouts);
+    tcp->retries_left = MIN(tcp->rule->retries_set ? tcp->rule->retries : defaults->retries_max,
+                            (uint32_t)EXCHANGE_TRIED_MAX - 1);
+    tcp->backend = rule_draw(rule, &worker->rng);
+    if (tcp->backend == NULL) {
+        tcp_fail(tcp, REASON_NO_ENDPOINT);
+        return;
+    }
+    retry_count_request(&slot_of(tcp)->budget, worker_now(worker));
+    tcp_try(tcp);
+}
+
+void tcp_cut(struct worker *worker, const struct tcp_port *port, const struct route *keep)
+{
+    struct tcp *tcp;
+    struct tcp *next;
+    DL_FOREACH_SAFE (worker->tcps, tcp, next) {
+        if (tcp->acceptor->tcp == port && (keep == NULL || tcp->rule->route != keep)) {
+            tcp_end(tcp, EXCHANGE_END_PROXY);
+        }
+    }
+}
+
+void tcp_close_all(struct worker *worker)
+{
+    while (worker->tcps != NULL) {
+        tcp_end(worker->tcps, EXCHANGE_END_PROXY);
+    }
+}
