@@ -79,24 +79,30 @@ static int fail(struct h1_body *body, enum h1_fault fault)
     return is_limit ? RC_TOO_BIG : RC_INVALID;
 }
 
+/* What only chunks need. */
+static void init_chunks(struct h1_body *body, const struct h1_body_limits *limits)
+{
+    static const struct h1_body_limits none = {0};
+    limits = limits != NULL ? limits : &none;
+    body->overhead_max = limits->overhead_bytes != 0 ? limits->overhead_bytes : OVERHEAD_DEFAULT;
+    body->trailer_bytes_left =
+        limits->trailer_bytes != 0 ? limits->trailer_bytes : TRAILER_BYTES_DEFAULT;
+    body->trailers_left =
+        limits->trailer_count != 0 ? limits->trailer_count : TRAILER_COUNT_DEFAULT;
+    body->line_off = 0;
+    body->overhead = 0;
+    body->digits = 0;
+}
+
 void h1_body_init(struct h1_body *body, enum h1_framing framing, uint64_t content_length,
                   const struct h1_body_limits *limits, struct buf *trailers)
 {
-    memset(body, 0, sizeof(*body));
     body->framing = framing;
+    body->fault = H1_FAULT_NONE;
+    body->received = 0;
+    body->remaining = 0;
+    body->body_max = limits != NULL ? limits->body_bytes : 0;
     body->trailers = trailers;
-    if (limits != NULL) {
-        body->limits = *limits;
-    }
-    if (body->limits.overhead_bytes == 0) {
-        body->limits.overhead_bytes = OVERHEAD_DEFAULT;
-    }
-    if (body->limits.trailer_bytes == 0) {
-        body->limits.trailer_bytes = TRAILER_BYTES_DEFAULT;
-    }
-    if (body->limits.trailer_count == 0) {
-        body->limits.trailer_count = TRAILER_COUNT_DEFAULT;
-    }
     switch (framing) {
     case H1_BODY_NONE:
         body->state = STATE_DONE;
@@ -104,11 +110,12 @@ void h1_body_init(struct h1_body *body, enum h1_framing framing, uint64_t conten
     case H1_BODY_LENGTH:
         body->remaining = content_length;
         body->state = content_length > 0 ? STATE_DATA : STATE_DONE;
-        if (body->limits.body_bytes != 0 && content_length > body->limits.body_bytes) {
+        if (body->body_max != 0 && content_length > body->body_max) {
             (void)fail(body, H1_FAULT_BODY_TOO_BIG); /* the first h1_body_next says so */
         }
         break;
     case H1_BODY_CHUNKED:
+        init_chunks(body, limits);
         body->state = STATE_SIZE;
         break;
     case H1_BODY_UNTIL_CLOSE:
@@ -155,7 +162,7 @@ static int take_size(struct h1_body *body, char byte)
  * nor a large extension on each of many small chunks is free (CVE-2023-39326). */
 static int count_overhead(struct h1_body *body)
 {
-    if (++body->overhead > body->limits.overhead_bytes) {
+    if (++body->overhead > body->overhead_max) {
         return fail(body, H1_FAULT_CHUNK_OVERHEAD);
     }
     return 0;
@@ -206,7 +213,7 @@ static int begin_chunk(struct h1_body *body, char byte)
         body->state = STATE_TRAILER;
         return 0;
     }
-    uint64_t max = body->limits.body_bytes;
+    uint64_t max = body->body_max;
     if (max != 0 && (body->remaining > max || body->received > max - body->remaining)) {
         return fail(body, H1_FAULT_BODY_TOO_BIG);
     }
@@ -229,7 +236,7 @@ static void settle_trailer(struct h1_body *body)
         body->trailers->len = body->line_off;
         body->trailers->data[body->line_off] = '\0';
     }
-    body->line_off = body->trailers->len;
+    body->line_off = (uint32_t)body->trailers->len; /* within the cap */
 }
 
 static int take_trailer(struct h1_body *body, char byte)
@@ -244,11 +251,11 @@ static int take_trailer(struct h1_body *body, char byte)
         }
         is_ok = is_token;
         body->state = STATE_TRAILER_NAME;
-        if (++body->trailer_count > body->limits.trailer_count) {
+        if (body->trailers_left-- == 0) {
             return fail(body, H1_FAULT_TRAILER_TOO_BIG);
         }
         if (body->trailers != NULL) {
-            body->line_off = body->trailers->len;
+            body->line_off = (uint32_t)body->trailers->len; /* within the cap */
         }
         break;
     case STATE_TRAILER_NAME:
@@ -267,7 +274,7 @@ static int take_trailer(struct h1_body *body, char byte)
     if (!is_ok) {
         return fail(body, H1_FAULT_TRAILER);
     }
-    if (++body->trailer_bytes > body->limits.trailer_bytes ||
+    if (body->trailer_bytes_left-- == 0 ||
         (body->trailers != NULL && buf_putc(body->trailers, byte) != 0)) {
         return fail(body, H1_FAULT_TRAILER_TOO_BIG);
     }
@@ -323,7 +330,7 @@ int h1_body_next(struct h1_body *body, const char *bytes, size_t len, struct h1_
         piece.used += piece.data_len;
         h1_body_skip(body, piece.data_len);
     }
-    uint64_t max = body->limits.body_bytes;
+    uint64_t max = body->body_max;
     if (body->framing == H1_BODY_UNTIL_CLOSE && max != 0 && body->received > max) {
         return fail(body, H1_FAULT_BODY_TOO_BIG);
     }

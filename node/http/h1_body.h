@@ -23,20 +23,23 @@ struct h1_body_limits {
 };
 
 struct h1_body {
-    enum h1_framing framing;
-    enum h1_fault fault; /* why it was refused */
-    uint64_t received;   /* data bytes given out so far */
+    uint8_t framing; /* enum h1_framing */
+    uint8_t fault;   /* enum h1_fault: why it was refused */
 
     /* private */
-    uint64_t remaining; /* of the length, or of the chunk */
-    struct h1_body_limits limits;
-    struct buf *trailers; /* borrowed; NULL drops them */
-    size_t line_off;      /* where the trailer line in progress begins in *trailers */
-    uint32_t overhead;    /* extension bytes that the data does not pay for */
-    uint32_t trailer_bytes;
-    uint32_t trailer_count;
     uint8_t state;
-    uint8_t digits; /* of the chunk size in progress, leading zeros included */
+    uint8_t digits;    /* of the chunk size in progress, leading zeros included */
+    uint32_t overhead; /* extension bytes that the data does not pay for */
+
+    uint64_t received; /* public: data bytes given out so far */
+
+    uint64_t remaining; /* of the length, or of the chunk */
+    uint64_t body_max;
+    struct buf *trailers; /* borrowed; NULL drops them */
+    uint32_t line_off;    /* where the trailer line in progress begins in *trailers */
+    uint32_t overhead_max;
+    uint32_t trailer_bytes_left;
+    uint32_t trailers_left;
 };
 
 /* What one call made of the bytes. */

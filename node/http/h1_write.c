@@ -22,13 +22,15 @@ static const uint64_t framing_names = H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRAN
 
 static char *put_decimal(char *at, uint64_t number)
 {
-    char digits[DECIMAL_MAX];
-    size_t first = sizeof(digits);
-    do {
-        digits[--first] = (char)('0' + number % 10);
+    size_t len = 1;
+    for (uint64_t power = 10; number >= power && len < DECIMAL_MAX; power *= 10) {
+        len++;
+    }
+    for (size_t i = len; i > 0; i--) {
+        at[i - 1] = (char)('0' + number % 10);
         number /= 10;
-    } while (number != 0);
-    return h1_put(at, digits + first, sizeof(digits) - first);
+    }
+    return at + len;
 }
 
 static char *put_content_length(char *at, uint64_t length)

@@ -34,10 +34,10 @@ void chunk_pool_deinit(struct chunk_pool *pool)
 struct chunk *chunk_take(struct chunk_pool *pool, size_t len)
 {
     uint32_t klass = 0;
-    while (klass < CHUNK_CLASSES && class_size[klass] - sizeof(struct chunk) < len) {
+    while (class_size[klass] - sizeof(struct chunk) < len) {
         klass++;
+        ASSERT(klass < CHUNK_CLASSES);
     }
-    ASSERT(klass < CHUNK_CLASSES);
     struct chunk *chunk = pool->free[klass];
     if (chunk != NULL) {
         pool->free[klass] = chunk->next;
@@ -45,8 +45,10 @@ struct chunk *chunk_take(struct chunk_pool *pool, size_t len)
     } else {
         chunk = mem_grow(NULL, class_size[klass], 1); /* content need not be zero */
     }
-    *chunk =
-        (struct chunk){.size = class_size[klass] - (uint32_t)sizeof(struct chunk), .klass = klass};
+    chunk->next = NULL;
+    chunk->size = class_size[klass] - (uint32_t)sizeof(struct chunk);
+    chunk->start = chunk->end = 0;
+    chunk->klass = klass;
     pool->held_bytes += class_size[klass];
     return chunk;
 }
@@ -150,6 +152,13 @@ char *chunkq_pull(struct chunk_pool *pool, struct chunkq *queue, size_t len)
 void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len)
 {
     ASSERT(len <= queue->len);
+    if (len == queue->len && queue->head == queue->tail) { /* all of it, in one chunk */
+        if (len != 0) {
+            chunk_put(pool, queue->head);
+            *queue = (struct chunkq){0};
+        }
+        return;
+    }
     while (len != 0) {
         struct chunk *head = queue->head;
         size_t n = MIN(len, (size_t)(head->end - head->start));

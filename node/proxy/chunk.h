@@ -10,6 +10,8 @@
 
 #include "node/base/defs.h"
 
+#include <string.h>
+
 enum chunk_class {
     CHUNK_1K = 0,
     CHUNK_4K,
@@ -50,6 +52,19 @@ struct chunkq {
  * what is put piece by piece lies in one run. */
 void chunkq_begin(struct chunk_pool *pool, struct chunkq *queue, size_t len);
 void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes, size_t len);
+
+/* Put when the last chunk has room; false: nothing was done. */
+static inline bool chunkq_put_fast(struct chunkq *queue, const void *bytes, size_t len)
+{
+    struct chunk *tail = queue->tail;
+    if (tail == NULL || len > tail->size - tail->end) {
+        return false;
+    }
+    memcpy(tail->bytes + tail->end, bytes, len);
+    tail->end += (uint32_t)len;
+    queue->len += len;
+    return true;
+}
 
 /* Take the first chunk out, to be returned by chunk_put; NULL when empty. */
 struct chunk *chunkq_shift(struct chunkq *queue);

@@ -120,7 +120,10 @@ static void side_head(struct client_side *side, const struct h1_head *head, cons
 {
     struct client *client = of_side(side);
     struct worker *worker = worker_of(client);
-    struct h1_out how = {.date = worker_date(worker), .extra = lines, .extra_len = lines_len};
+    struct h1_out how = {.extra = lines, .extra_len = lines_len};
+    if ((head->present & H1_BIT(H1_DATE)) == 0) {
+        how.date = worker_date(worker);
+    }
     if (head->upgrade) {
         how.connection = H1_CONNECTION_UPGRADE;
         client->keep = false;

@@ -222,7 +222,7 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
             len -= taken;
         }
     }
-    if (len != 0) {
+    if (len != 0 && !chunkq_put_fast(&sock->out, bytes, len)) {
         /* A head and a small body leave in one run. */
         chunkq_begin(&sock->worker->chunks, &sock->out, STAGE_BYTES);
         chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);

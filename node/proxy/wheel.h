@@ -53,6 +53,17 @@ void wheel_restart(struct wheel *wheel, uint64_t now_ms);
 /* deadline_ms > 0. A zeroed entry is ready for use. */
 void wheel_set(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline_ms);
 
+/* True: the deadline was moved by one store, since the entry is queued early enough, as nearly
+ * always. False: nothing was done. */
+static inline bool wheel_move(struct wheel_entry *entry, uint64_t deadline_ms)
+{
+    if (entry->prev == NULL || entry->tick * WHEEL_TICK_MS > deadline_ms) {
+        return false;
+    }
+    entry->deadline_ms = deadline_ms;
+    return true;
+}
+
 /* Forget the deadline but leave the entry where it is: for one that will be set again soon. */
 static inline void wheel_relax(struct wheel_entry *entry)
 {

@@ -117,10 +117,10 @@ void worker_tick_soon(struct worker *worker)
     (void)uv_timer_start(&worker->ticker, on_tick, WHEEL_TICK_MS, WHEEL_TICK_MS);
 }
 
-void worker_deadline(struct worker *worker, struct wheel_entry *entry, uint64_t delay_ms)
+void worker_deadline_set(struct worker *worker, struct wheel_entry *entry, uint64_t deadline_ms)
 {
     worker_tick_soon(worker);
-    wheel_set(&worker->wheel, entry, worker_now(worker) + MAX(delay_ms, (uint64_t)1));
+    wheel_set(&worker->wheel, entry, deadline_ms);
 }
 
 const char *worker_date(struct worker *worker)

@@ -134,7 +134,16 @@ static inline uint64_t worker_now(const struct worker *worker)
 /* Have the ticker running. */
 void worker_tick_soon(struct worker *worker);
 
-void worker_deadline(struct worker *worker, struct wheel_entry *entry, uint64_t delay_ms);
+void worker_deadline_set(struct worker *worker, struct wheel_entry *entry, uint64_t deadline_ms);
+
+static inline void worker_deadline(struct worker *worker, struct wheel_entry *entry,
+                                   uint64_t delay_ms)
+{
+    uint64_t deadline_ms = worker_now(worker) + MAX(delay_ms, (uint64_t)1);
+    if (UNLIKELY(!wheel_move(entry, deadline_ms))) {
+        worker_deadline_set(worker, entry, deadline_ms);
+    }
+}
 
 /* Before looking anything up in the catalog. */
 static inline void worker_online(struct worker *worker)
