@@ -11,8 +11,10 @@
  */
 #include "node/proxy/access_log.h"
 
+#include "node/base/log.h"
 #include "node/base/mem.h"
 #include "node/base/timesrc.h"
+#include "node/proxy/stats_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,62 +26,52 @@
 
 enum {
     RING_BYTES = 1 << 20,
-    OUT_BYTES = 1 << 16,
+    OUT_BYTES = 1 << 17, /* a line at its longest: six times a record, and what is before it */
+    OUT_FULL_BYTES = 1 << 15,
     CHECK_FILE_MS = 1000,
-    TEXT_MAX = 256,
+    GATHER_US = 2000,
+    LAST_WORDS_MS = 2000, /* at the end, for a reader that does not read */
 };
 
-/* Texts in the order in which they follow the record. */
-enum text {
-    TEXT_PEER = 0,
-    TEXT_METHOD,
-    TEXT_HOST,
-    TEXT_TARGET,
-    TEXT_ROUTE,
-    TEXT_BACKEND,
-    TEXT_ENDPOINT,
-    TEXT_COUNT
-};
-
-struct record {
-    uint32_t size; /* all of it, a multiple of 8; 0: go on at the ring's start */
-    uint16_t status;
-    uint16_t reason;
-    uint64_t wall_ms;
-    uint64_t duration_us;
-    uint64_t bytes_in;
-    uint64_t bytes_out;
-    uint16_t retries;
-    uint16_t text_len[TEXT_COUNT];
-};
-
-struct access_ring {
-    _Alignas(CACHE_LINE) _Atomic uint64_t head;
-    bool fresh; /* the producer put something since the last wake */
+struct ring {
+    _Alignas(CACHE_LINE) struct access_ring wants;
     struct access_log *log;
-    struct counter dropped;
-    _Alignas(CACHE_LINE) _Atomic uint64_t tail;
     char *bytes;
+    bool fresh; /* the producer put something since the last wake */
+    struct counter dropped;
+    _Alignas(CACHE_LINE) _Atomic uint64_t head;
+    _Alignas(CACHE_LINE) _Atomic uint64_t tail;
 };
 
 struct access_log {
-    struct access_ring *rings;
+    struct ring *rings;
     size_t ring_count;
     char *path; /* NULL: stdout */
     char *node;
     int fd;
     int wake_fd;
+    bool patient; /* a pipe, socket or terminal: its reader may keep us waiting */
+    _Atomic bool combined;
     _Atomic bool sleeping;
     _Atomic bool stopping;
     pthread_t thread;
+    struct counter written; /* lines */
+    struct counter failed;
     uint64_t dropped_told;
     uint64_t checked_ms;
+    uint64_t stop_ms; /* when stopping was seen */
+    struct log_limit complaints;
     struct buf out;
 };
 
 /* ---- workers ---- */
 
-static void *ring_reserve(struct access_ring *ring, size_t size, uint64_t *ret_head)
+static struct ring *ring_of(struct access_ring *wants)
+{
+    return CONTAINER_OF(wants, struct ring, wants);
+}
+
+static void *ring_reserve(struct ring *ring, size_t size, uint64_t *ret_head)
 {
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -98,108 +90,31 @@ static void *ring_reserve(struct access_ring *ring, size_t size, uint64_t *ret_h
     return ring->bytes + at;
 }
 
-static void ring_put(struct access_ring *ring, struct record *record,
-                     const char *const texts[TEXT_COUNT])
+void access_log_put(struct worker *worker, struct access_record *record,
+                    const struct access_items *items)
 {
-    size_t size = sizeof(*record);
-    for (size_t i = 0; i < TEXT_COUNT; i++) {
-        size += record->text_len[i];
-    }
-    size = (size + 7) / 8 * 8;
+    struct ring *ring = ring_of(worker->access);
+    ASSERT(sizeof(*record) + items->len <= ACCESS_RECORD_MAX);
+    size_t size = (sizeof(*record) + items->len + 7) / 8 * 8;
     uint64_t head;
     char *at = ring_reserve(ring, size, &head);
     if (at == NULL) {
         return;
     }
     record->size = (uint32_t)size;
+    record->items_len = (uint32_t)items->len;
     record->wall_ms = time_wall_ms();
     memcpy(at, record, sizeof(*record));
-    at += sizeof(*record);
-    for (size_t i = 0; i < TEXT_COUNT; i++) {
-        if (record->text_len[i] != 0) {
-            memcpy(at, texts[i], record->text_len[i]);
-            at += record->text_len[i];
-        }
+    if (items->len != 0) {
+        memcpy(at + sizeof(*record), items->bytes, items->len);
     }
     atomic_store_explicit(&ring->head, head + size, memory_order_seq_cst);
     ring->fresh = true;
 }
 
-static uint16_t text_len(const char *text)
+void access_log_wake(struct access_ring *wants)
 {
-    size_t len = text != NULL ? strlen(text) : 0;
-    return (uint16_t)(len < TEXT_MAX ? len : TEXT_MAX);
-}
-
-void access_log_exchange(struct worker *worker, const struct exchange *exchange,
-                         uint64_t duration_us)
-{
-    const char *texts[TEXT_COUNT] = {
-        [TEXT_PEER] = exchange->peer_text,
-        [TEXT_METHOD] = exchange->method_text,
-        [TEXT_HOST] = exchange->host_text,
-        [TEXT_TARGET] = exchange->target_text,
-        [TEXT_ROUTE] = exchange->rule != NULL ? exchange->rule->route->name : NULL,
-        [TEXT_BACKEND] = exchange->backend != NULL ? exchange->backend->name : NULL,
-        [TEXT_ENDPOINT] = exchange->endpoint != NULL ? exchange->endpoint->text : NULL,
-    };
-    struct record record = {
-        .status = exchange->status,
-        .reason = (uint16_t)exchange->reason,
-        .duration_us = duration_us,
-        .bytes_in = exchange->bytes_in,
-        .bytes_out = exchange->bytes_out,
-        .retries = (uint16_t)(exchange->tried_count + (exchange->stale_retried ? 1 : 0)),
-        .text_len = {[TEXT_PEER] = text_len(texts[TEXT_PEER]),
-                     [TEXT_METHOD] = exchange->method_len,
-                     [TEXT_HOST] = exchange->host_len,
-                     [TEXT_TARGET] = exchange->target_len,
-                     [TEXT_ROUTE] = text_len(texts[TEXT_ROUTE]),
-                     [TEXT_BACKEND] = text_len(texts[TEXT_BACKEND]),
-                     [TEXT_ENDPOINT] = text_len(texts[TEXT_ENDPOINT])},
-    };
-    ring_put(worker->access, &record, texts);
-}
-
-void access_log_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason)
-{
-    const char *texts[TEXT_COUNT] = {[TEXT_PEER] = peer->address};
-    struct record record = {
-        .status = reason_row(reason)->status,
-        .reason = (uint16_t)reason,
-        .text_len = {[TEXT_PEER] = text_len(peer->address)},
-    };
-    ring_put(worker->access, &record, texts);
-}
-
-void access_log_tcp(struct worker *worker, const struct tcp_record *from)
-{
-    if (!access_log_wants(worker)) {
-        return;
-    }
-    char peer[ADDR_TEXT_MAX];
-    const char *texts[TEXT_COUNT] = {
-        [TEXT_PEER] = addr_format(from->client, peer),
-        [TEXT_ROUTE] = from->route,
-        [TEXT_BACKEND] = from->backend,
-        [TEXT_ENDPOINT] = from->endpoint,
-    };
-    uint64_t end_ns = from->end_ns != 0 ? from->end_ns : uv_hrtime();
-    struct record record = {
-        .reason = (uint16_t)from->reason,
-        .duration_us = (end_ns - from->start_ns) / 1000,
-        .bytes_in = from->bytes_in,
-        .bytes_out = from->bytes_out,
-        .retries = (uint16_t)from->retries,
-    };
-    for (size_t i = 0; i < TEXT_COUNT; i++) {
-        record.text_len[i] = text_len(texts[i]);
-    }
-    ring_put(worker->access, &record, texts);
-}
-
-void access_log_wake(struct access_ring *ring)
-{
+    struct ring *ring = ring_of(wants);
     if (!ring->fresh) {
         return;
     }
@@ -211,80 +126,115 @@ void access_log_wake(struct access_ring *ring)
     }
 }
 
-uint64_t access_log_dropped(const struct access_log *log)
+static uint64_t dropped_of(const struct access_log *log)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; log != NULL && i < log->ring_count; i++) {
+    for (size_t i = 0; i < log->ring_count; i++) {
         sum += counter_read(&log->rings[i].dropped);
     }
     return sum;
 }
 
+void access_log_metrics(const struct access_log *log, struct buf *out)
+{
+    static const struct buf no_labels;
+    text_family(out, "skein_access_log_lines_total", "counter", "Access log lines written");
+    text_series(out, "skein_access_log_lines_total", &no_labels, "", counter_read(&log->written));
+    text_family(out, "skein_access_log_dropped_total", "counter",
+                "Access log records lost: the writer was too slow, or the file took no more");
+    text_series(out, "skein_access_log_dropped_total", &no_labels, "reason=\"full\"",
+                dropped_of(log));
+    text_series(out, "skein_access_log_dropped_total", &no_labels, "reason=\"write\"",
+                counter_read(&log->failed));
+}
+
 /* ---- the writer ---- */
+
+static uint64_t count_lines(const char *text, size_t len)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < len; i++) {
+        count += text[i] == '\n';
+    }
+    return count;
+}
+
+/*
+ * May some bytes be written without waiting for the reader? True, as soon as they may. False: the
+ * node stops, and the reader has had its time. A pipe that is ready takes PIPE_BUF bytes at once.
+ */
+static bool wait_writable(struct access_log *log)
+{
+    for (;;) {
+        bool stopping = atomic_load_explicit(&log->stopping, memory_order_acquire);
+        if (stopping && log->stop_ms == 0) {
+            log->stop_ms = time_mono_ms();
+        }
+        struct pollfd fds[2] = {{.fd = log->fd, .events = POLLOUT},
+                                {.fd = stopping ? -1 : log->wake_fd, .events = POLLIN}};
+        uint64_t waited_ms = stopping ? time_mono_ms() - log->stop_ms : 0;
+        int left_ms = waited_ms < LAST_WORDS_MS ? (int)(LAST_WORDS_MS - waited_ms) : 0;
+        int n = poll(fds, 2, stopping ? left_ms : -1);
+        if (fds[0].revents != 0) {
+            return true; /* or an error, which the write tells */
+        }
+        if (n == 0 || (n < 0 && errno != EINTR)) {
+            return false;
+        }
+        eventfd_t count;
+        (void)eventfd_read(log->wake_fd, &count); /* the rings are looked at anyway */
+    }
+}
+
+/* How much to write at once: where a reader may be slow, whole lines that a pipe takes at once. */
+static size_t piece_len(const struct access_log *log, const char *text, size_t len)
+{
+    if (!log->patient || len <= PIPE_BUF) {
+        return len;
+    }
+    const char *end = memrchr(text, '\n', PIPE_BUF);
+    return end != NULL ? (size_t)(end - text) + 1 : PIPE_BUF;
+}
 
 static void write_out(struct access_log *log)
 {
     size_t done = 0;
-    while (done < log->out.len && log->fd >= 0) {
-        ssize_t n = write(log->fd, log->out.data + done, log->out.len - done);
-        if (n < 0 && errno == EINTR) {
+    int error = 0;
+    while (done < log->out.len) {
+        if (log->patient && !wait_writable(log)) {
+            error = ETIMEDOUT;
+            break;
+        }
+        ssize_t n = write(log->fd, log->out.data + done,
+                          piece_len(log, log->out.data + done, log->out.len - done));
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
             continue;
         }
         if (n <= 0) {
-            break; /* disk full, pipe closed: these lines are lost, traffic goes on */
+            error = n < 0 ? errno : EIO;
+            break;
         }
         done += (size_t)n;
+    }
+    uint64_t lost = count_lines(log->out.data + done, log->out.len - done);
+    counter_add(&log->written, count_lines(log->out.data, done));
+    counter_add(&log->failed, lost);
+    uint32_t suppressed;
+    if (lost != 0 && log_limit_pass(&log->complaints, 1, &suppressed)) {
+        /* Disk full, pipe closed: these lines are lost, traffic goes on. */
+        log_warn("access log lines are lost", "lines=%llu reason=\"%s\"", (unsigned long long)lost,
+                 strerror(error));
     }
     buf_reset(&log->out);
 }
 
-static void put_json_text(struct buf *out, const char *key, const char *text, size_t len)
-{
-    (void)buf_printf(out, ",\"%s\":\"", key);
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\') {
-            (void)buf_putc(out, '\\');
-            (void)buf_putc(out, (char)c);
-        } else if (c < 0x20 || c >= 0x7f) {
-            (void)buf_printf(out, "\\u%04x", c); /* the bytes need not be UTF-8 */
-        } else {
-            (void)buf_putc(out, (char)c);
-        }
-    }
-    (void)buf_putc(out, '"');
-}
-
-static void format_record(struct access_log *log, const struct record *record)
-{
-    static const char *const keys[TEXT_COUNT] = {"client", "method",  "host",    "target",
-                                                 "route",  "backend", "endpoint"};
-    char time[TIME_TEXT_MAX];
-    struct buf *out = &log->out;
-    (void)buf_printf(out, "{\"time\":\"%s\"", time_format_wall(record->wall_ms, time));
-    put_json_text(out, "node", log->node, strlen(log->node));
-    const char *text = (const char *)(record + 1);
-    for (size_t i = 0; i < TEXT_COUNT; i++) {
-        if (record->text_len[i] != 0) {
-            put_json_text(out, keys[i], text, record->text_len[i]);
-            text += record->text_len[i];
-        }
-    }
-    (void)buf_printf(out, ",\"status\":%u,\"bytesIn\":%llu,\"bytesOut\":%llu,\"ms\":%.3f",
-                     record->status, (unsigned long long)record->bytes_in,
-                     (unsigned long long)record->bytes_out, (double)record->duration_us / 1000.0);
-    if (record->retries != 0) {
-        (void)buf_printf(out, ",\"retries\":%u", record->retries);
-    }
-    if (record->reason != 0) {
-        (void)buf_printf(out, ",\"reason\":\"%s\"", reason_row((enum reason)record->reason)->label);
-    }
-    (void)buf_puts(out, "}\n");
-}
-
 /* Format what is in the ring; true: there was something. */
-static bool ring_take(struct access_log *log, struct access_ring *ring)
+static bool ring_take(struct access_log *log, struct ring *ring)
 {
+    const struct access_style style = {
+        .node = log->node,
+        .combined = atomic_load_explicit(&log->combined, memory_order_relaxed),
+    };
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_seq_cst);
     if (tail == head) {
@@ -298,12 +248,13 @@ static bool ring_take(struct access_log *log, struct access_ring *ring)
             tail += RING_BYTES - tail % RING_BYTES;
             continue;
         }
-        if (log->out.len > OUT_BYTES / 2) {
-            write_out(log);
-        }
-        format_record(log, (const struct record *)(const void *)at);
+        const struct access_record *record = (const struct access_record *)(const void *)at;
+        access_format(&log->out, record, at + sizeof(*record), &style);
         tail += size;
         atomic_store_explicit(&ring->tail, tail, memory_order_release);
+        if (log->out.len > OUT_FULL_BYTES) {
+            write_out(log);
+        }
     }
     return true;
 }
@@ -323,16 +274,34 @@ static void check_file(struct access_log *log)
     log->checked_ms = now_ms;
     struct stat ours;
     struct stat named;
-    if (log->fd >= 0 && fstat(log->fd, &ours) == 0 && stat(log->path, &named) == 0 &&
-        ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
+    if (fstat(log->fd, &ours) == 0 && stat(log->path, &named) == 0 && ours.st_ino == named.st_ino &&
+        ours.st_dev == named.st_dev) {
         return;
     }
     int fd = open_file(log->path);
     if (fd >= 0) {
-        if (log->fd >= 0) {
-            (void)close(log->fd); /* every line was written */
-        }
+        (void)close(log->fd); /* every line was written */
         log->fd = fd;
+    }
+}
+
+/* A node that cannot keep up says how much is missing, in the format of the log. */
+static void tell_dropped(struct access_log *log)
+{
+    uint64_t dropped = dropped_of(log);
+    if (dropped == log->dropped_told) {
+        return;
+    }
+    unsigned long long count = dropped - log->dropped_told;
+    log->dropped_told = dropped;
+    if (!atomic_load_explicit(&log->combined, memory_order_relaxed)) {
+        (void)buf_printf(&log->out, "{\"event\":\"access log records dropped\",\"count\":%llu}\n",
+                         count);
+        return;
+    }
+    uint32_t suppressed;
+    if (log_limit_pass(&log->complaints, 1, &suppressed)) { /* its lines are all of one kind */
+        log_warn("access log records dropped", "count=%llu", count);
     }
 }
 
@@ -342,12 +311,7 @@ static bool take_all(struct access_log *log)
     for (size_t i = 0; i < log->ring_count; i++) {
         any = ring_take(log, &log->rings[i]) || any;
     }
-    uint64_t dropped = access_log_dropped(log);
-    if (dropped != log->dropped_told) {
-        (void)buf_printf(&log->out, "{\"event\":\"access log records dropped\",\"count\":%llu}\n",
-                         (unsigned long long)(dropped - log->dropped_told));
-        log->dropped_told = dropped;
-    }
+    tell_dropped(log);
     if (log->out.len != 0) {
         check_file(log);
         write_out(log);
@@ -361,7 +325,7 @@ static void *writer_main(void *arg)
     for (;;) {
         if (take_all(log)) {
             /* Let some gather: fewer, larger writes while there is traffic. */
-            (void)usleep(2000);
+            (void)usleep(GATHER_US);
             continue;
         }
         if (atomic_load_explicit(&log->stopping, memory_order_acquire)) {
@@ -396,19 +360,26 @@ static void log_free(struct access_log *log)
     mem_free(log);
 }
 
+static bool is_patient(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+static bool is_path(const char *where)
+{
+    return where != NULL && strcmp(where, "off") != 0 && strcmp(where, "stdout") != 0;
+}
+
 int access_log_open(const char *where, const char *node, size_t workers,
                     struct access_log **ret_log, struct err_info *err)
 {
-    *ret_log = NULL;
-    if (where == NULL || strcmp(where, "off") == 0) {
-        return RC_OK;
-    }
     struct access_log *log = mem_new(sizeof(*log));
     log->fd = STDOUT_FILENO;
     log->node = mem_strdup(node != NULL ? node : "");
     log->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     buf_init(&log->out, OUT_BYTES);
-    if (strcmp(where, "stdout") != 0) {
+    if (is_path(where)) {
         log->path = mem_strdup(where);
         log->fd = open_file(where);
     }
@@ -418,11 +389,12 @@ int access_log_open(const char *where, const char *node, size_t workers,
         log_free(log);
         return rc;
     }
+    log->patient = is_patient(log->fd);
     log->rings = mem_lines(workers * sizeof(*log->rings));
     log->ring_count = workers;
     for (size_t i = 0; i < workers; i++) {
         log->rings[i].log = log;
-        log->rings[i].bytes = mem_new(RING_BYTES);
+        log->rings[i].bytes = mem_new(RING_BYTES); /* real pages once they are used */
     }
     if (pthread_create(&log->thread, NULL, writer_main, log) != 0) {
         log_free(log);
@@ -434,7 +406,18 @@ int access_log_open(const char *where, const char *node, size_t workers,
 
 struct access_ring *access_log_ring(struct access_log *log, size_t idx)
 {
-    return log == NULL ? NULL : &log->rings[idx];
+    return &log->rings[idx].wants;
+}
+
+void access_log_set(struct access_log *log, const struct access_options *options)
+{
+    atomic_store_explicit(&log->combined, options->combined, memory_order_relaxed);
+    for (size_t i = 0; i < log->ring_count; i++) {
+        struct access_ring *wants = &log->rings[i].wants;
+        atomic_store_explicit(&wants->empty_requests, options->empty_requests,
+                              memory_order_relaxed);
+        atomic_store_explicit(&wants->on, options->on, memory_order_relaxed);
+    }
 }
 
 void access_log_close(struct access_log *log)

@@ -68,6 +68,10 @@ void backend_destroy(struct backend *backend)
     DL_DELETE(backend->catalog->backends, backend);
     ASSERT(backend->queue.waiting == NULL);
     (void)pthread_mutex_destroy(&backend->lock); /* nobody holds it */
+    catalog_metrics_forget_backend(backend->catalog, backend);
+    for (size_t i = 0; i < backend->slot_count; i++) {
+        mem_free(atomic_load_explicit(&backend->slots[i].times, memory_order_relaxed));
+    }
     mem_free(backend->name);
     mem_free(backend);
 }
@@ -391,4 +395,11 @@ int backend_replace(struct backend *backend, const struct proxy_backend *policy,
     place_call_all_mt(backend);
     qsbr_defer(&backend->catalog->qsbr, &old->retired, set_release);
     return RC_OK;
+}
+
+struct backend_times *backend_times_make(struct backend *backend, size_t idx)
+{
+    struct backend_times *times = mem_lines(sizeof(*times));
+    atomic_store_explicit(&backend->slots[idx].times, times, memory_order_release);
+    return times;
 }

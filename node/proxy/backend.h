@@ -65,7 +65,14 @@ struct backend_slot {
     bool call_due;
     struct task call_task;
     struct worker_mail call_mail;
-    struct backend *backend; /* of this slot */
+    struct backend *backend;               /* of this slot */
+    _Atomic(struct backend_times *) times; /* NULL: nothing to tell yet */
+};
+
+/* How long things took, on one worker. */
+struct backend_times {
+    struct histogram connect;
+    struct histogram response; /* request sent to response head */
 };
 
 /* Who waits for a place; see queue.h. */
@@ -90,6 +97,7 @@ struct backend {
     pthread_mutex_t lock;               /* a leaf: the queue, ejection, `panic` */
     struct queue queue;
     struct counter ejections; /* written under the lock */
+    unsigned series_share;    /* enum series_share (catalog.h) */
     size_t slot_count;
     struct backend_slot slots[];
 };
@@ -132,6 +140,15 @@ static inline bool backend_panics(const struct backend *backend)
 /* Usable endpoints, and how many of them are neither down nor ejected. Control thread. */
 void backend_availability(const struct backend *backend, uint32_t *ret_usable,
                           uint32_t *ret_available);
+
+/* Made at the first use. Thread: worker idx. */
+struct backend_times *backend_times_make(struct backend *backend, size_t idx);
+static inline struct backend_times *backend_times(struct backend *backend, size_t idx)
+{
+    struct backend_times *times =
+        atomic_load_explicit(&backend->slots[idx].times, memory_order_relaxed);
+    return LIKELY(times != NULL) ? times : backend_times_make(backend, idx);
+}
 
 /* Valid for the rest of this loop iteration; the worker is online (qsbr.h). */
 static inline const struct endpoint_set *backend_endpoints(const struct backend *backend)

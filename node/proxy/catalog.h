@@ -10,12 +10,54 @@
 #include "node/base/hashtable.h"
 #include "node/proxy/hosts.h"
 
+/* What one worker counts of a route. Made with its first request: 192 bytes, and most of a large
+ * number of routes are idle. */
+struct route_slot {
+    struct traffic traffic;
+    struct histogram duration;
+};
+
+/* How much of a thing is shown by series of its own; see catalog_metrics.c. */
+enum series_share {
+    SERIES_UNDECIDED = 0, /* nothing happened yet: it has none */
+    SERIES_ALL,
+    SERIES_COUNTERS, /* its times are part of "(other)" */
+    SERIES_NONE,     /* all of it is */
+};
+
 /* Counters of a route, by its name, across all changes of its rules. */
 struct route {
     UT_hash_handle hh;
     char *name;
     uint32_t users; /* rules that carry it; control thread */
-    struct traffic *slots;
+    enum series_share share;
+    _Atomic(struct route_slot *) slots[]; /* NULL: that worker has seen no request for it */
+};
+
+enum { CATALOG_COUNTERS_MAX = 12, CATALOG_TIMES_MAX = 2 };
+
+/* Sums over workers, and over things that are gone or not shown. */
+struct catalog_sum {
+    struct traffic traffic;
+    struct counter counters[CATALOG_COUNTERS_MAX]; /* both as catalog_metrics.c orders them */
+    struct histogram times[CATALOG_TIMES_MAX];
+};
+
+/* How many series there may be of one kind of thing. */
+struct series_budget {
+    size_t max;
+    size_t used;         /* by things that are SERIES_ALL or SERIES_COUNTERS */
+    size_t folded;       /* things that are SERIES_NONE, */
+    size_t folded_times; /* and SERIES_COUNTERS */
+    bool overflowed;     /* there is an "(other)" */
+    /* What folded things that are gone had counted, so that "(other)" never falls. */
+    struct catalog_sum gone;
+};
+
+enum {
+    SERIES_ROUTES_MAX = 50000,
+    SERIES_BACKENDS_MAX = 25000,
+    SERIES_ENDPOINTS_MAX = 25000,
 };
 
 struct catalog {
@@ -25,6 +67,9 @@ struct catalog {
     struct backend *backends; /* utlist, in order of making */
     struct route *routes;     /* uthash by name */
     struct limiter *limiter;  /* NULL until a policy asks for limits */
+    struct series_budget route_series;
+    struct series_budget backend_series;
+    size_t endpoint_series_max;
     /* Tell workers that the endpoint gets nothing more; it may keep a reference. */
     void (*on_gone)(void *ctx, struct endpoint *endpoint);
     void *ctx;
@@ -42,7 +87,19 @@ void catalog_route_put(struct catalog *catalog, struct route *route);
 /* Mark it, and have idle connections to it closed; nothing when it is marked. Control thread. */
 void catalog_endpoint_gone(struct catalog *catalog, struct endpoint *endpoint);
 
+/* The worker's counters of a route. Thread: worker idx. */
+struct route_slot *route_slot_make(struct route *route, size_t idx);
+static inline struct route_slot *route_slot(struct route *route, size_t idx)
+{
+    struct route_slot *slot = atomic_load_explicit(&route->slots[idx], memory_order_relaxed);
+    return LIKELY(slot != NULL) ? slot : route_slot_make(route, idx);
+}
+
 /* Series of routes, backends and endpoints as Prometheus text. Control thread. */
-void catalog_metrics(const struct catalog *catalog, struct buf *out);
+void catalog_metrics(struct catalog *catalog, struct buf *out);
+
+/* It goes away: what it had counted stays where it was shown. Control thread. */
+void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route);
+void catalog_metrics_forget_backend(struct catalog *catalog, const struct backend *backend);
 
 #endif

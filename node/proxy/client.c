@@ -81,7 +81,14 @@ void client_update_reading(struct client *client)
 /* Answer a head that could not be read, and end the connection. */
 static void client_refuse(struct client *client, enum reason reason)
 {
-    exchange_refused(worker_of(client), &client->peer, reason);
+    if (client->state == CLIENT_IDLE) {
+        client->start_ns = uv_hrtime();
+    }
+    exchange_refused(worker_of(client), &(const struct exchange_refusal){
+                                            .client = &client->addr,
+                                            .start_ns = client->start_ns,
+                                            .reason = reason,
+                                        });
     client->keep = false;
     client->request_done = false;
     client->http10 = false;
@@ -95,8 +102,9 @@ static void begin_exchange(struct client *client, const char *bytes,
 {
     struct worker *worker = worker_of(client);
     struct h1_head *head = &worker->request;
+    uint64_t routed_ns = uv_hrtime();
     if (client->state == CLIENT_IDLE) {
-        client->start_ns = uv_hrtime();
+        client->start_ns = routed_ns;
     }
     client->scan = (struct h1_scan){0};
     client->state = CLIENT_BUSY;
@@ -115,6 +123,7 @@ static void begin_exchange(struct client *client, const char *bytes,
         .peer = &client->peer,
         .client = &client->addr,
         .start_ns = client->start_ns,
+        .routed_ns = routed_ns,
     };
     exchange_start(worker, &client->side, &request);
     const struct exchange *exchange = client->side.exchange;

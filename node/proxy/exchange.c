@@ -11,35 +11,23 @@
 #include "node/proxy/exchange_shape.h"
 #include "node/proxy/proxy_int.h"
 
-/* Texts for the access log: what is too long for it is cut. */
-static void keep_log_text(struct exchange *exchange, const struct exchange_request *request)
-{
-    const struct h1_head *head = request->head;
-    exchange->method_len = (uint16_t)MIN(head->method.len, sizeof(exchange->method_text));
-    memcpy(exchange->method_text, request->bytes + head->method.off, exchange->method_len);
-    exchange->host_len = (uint16_t)MIN(head->host_name_len, sizeof(exchange->host_text));
-    memcpy(exchange->host_text, head->host_name, exchange->host_len);
-    exchange->target_len = (uint16_t)MIN(head->target.len, sizeof(exchange->target_text));
-    memcpy(exchange->target_text, request->bytes + head->target.off, exchange->target_len);
-    memcpy(exchange->peer_text, request->peer->address, sizeof(exchange->peer_text));
-}
-
 void exchange_start(struct worker *worker, struct client_side *side,
                     const struct exchange_request *request)
 {
     struct exchange *exchange = pool_take(&worker->exchange_pool);
-    memset(exchange, 0, offsetof(struct exchange, method_text));
+    memset(exchange, 0, offsetof(struct exchange, request_id));
     exchange->worker = worker;
     exchange->client = side;
     exchange->start_ns = request->start_ns;
+    exchange->routed_ns = request->routed_ns;
     exchange->replayable = true;
     exchange->client_addr = *request->client;
     exchange->waiter.rank = 0;
     buf_init(&exchange->trailers, WORKER_SCRATCH_BYTES);
     side->exchange = exchange;
     stat_add(&worker->stats, STAT_REQUESTS, 1);
-    if (worker->access != NULL) {
-        keep_log_text(exchange, request);
+    if (access_log_wants(worker)) {
+        access_begin(exchange, request);
     }
     struct exchange_answer answer = {0};
     answer.reason = exchange_route(exchange, request, &answer);
@@ -55,35 +43,6 @@ void exchange_start(struct worker *worker, struct client_side *side,
     exchange_try(exchange);
 }
 
-static void count_traffic(struct traffic *traffic, const struct exchange *exchange)
-{
-    counter_add(&traffic->responses[MIN(exchange->status / 100U, 5U)], 1); /* 600 and above: 5xx */
-    counter_add(&traffic->bytes_in, exchange->bytes_in);
-    counter_add(&traffic->bytes_out, exchange->bytes_out);
-}
-
-static void account(struct exchange *exchange)
-{
-    struct worker *worker = exchange->worker;
-    struct stats *stats = &worker->stats;
-    uint64_t duration_us = (uv_hrtime() - exchange->start_ns) / 1000;
-    stats_exchange(stats, exchange->status, duration_us);
-    counter_add(&stats->bytes_in, exchange->bytes_in);
-    counter_add(&stats->bytes_out, exchange->bytes_out);
-    if (exchange->rule != NULL) {
-        count_traffic(&exchange->rule->route->slots[worker->idx], exchange);
-    }
-    if (exchange->backend != NULL) {
-        count_traffic(&exchange->backend->slots[worker->idx].traffic, exchange);
-    }
-    if (exchange->endpoint != NULL) {
-        count_traffic(&exchange->endpoint->slots[worker->idx].traffic, exchange);
-    }
-    if (worker->access != NULL) {
-        access_log_exchange(worker, exchange, duration_us);
-    }
-}
-
 /* Detach both sides, account, free. The sides are still there, and told by the caller. */
 static void exchange_over(struct exchange *exchange)
 {
@@ -92,7 +51,7 @@ static void exchange_over(struct exchange *exchange)
     if (exchange->upstream != NULL) {
         exchange->upstream->exchange = NULL;
     }
-    account(exchange);
+    exchange_account(exchange);
     place_cancel(&exchange->waiter);
     if (exchange->timed) {
         wheel_clear(&worker->wheel, &exchange->timer);
@@ -164,15 +123,6 @@ void exchange_answer_with(struct exchange *exchange, const struct exchange_answe
     }
 }
 
-void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason)
-{
-    counter_add(&worker->stats.answered[reason], 1);
-    counter_add(&worker->stats.responses[reason_row(reason)->status / 100U], 1);
-    if (worker->access != NULL) {
-        access_log_refused(worker, peer, reason);
-    }
-}
-
 void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len)
 {
     struct upstream_side *upstream = exchange->upstream;
@@ -225,6 +175,7 @@ void exchange_client_gone(struct exchange *exchange)
         stat_add(&exchange->worker->stats, STAT_CLIENT_ABORTED, 1);
         exchange->status = 0;
     }
+    exchange->end = EXCHANGE_END_CLIENT;
     exchange_fail(exchange);
 }
 
@@ -266,7 +217,9 @@ void exchange_response_head(struct exchange *exchange, struct h1_head *head, con
     if (head->upgrade) {
         exchange->tunnel = true;
         stat_add(&exchange->worker->stats, STAT_TUNNELS, 1);
+        counter_add(&exchange->worker->stats.tunnels, 1);
     }
+    exchange_note_head(exchange, head, bytes);
     const struct buf *lines = &exchange->worker->lines;
     exchange->client->ops->head(exchange->client, head, bytes, shaped ? lines->data : NULL,
                                 shaped ? lines->len : 0);

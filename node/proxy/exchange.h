@@ -122,8 +122,7 @@ enum exchange_end {
 enum {
     EXCHANGE_TRIED_MAX = 9,        /* first and retries */
     EXCHANGE_REPLAY_BYTES = 16384, /* body kept for a repetition once some of it was sent */
-    EXCHANGE_ID_MAX = 128,             /* of a request id; longer ones are cut */
-    EXCHANGE_LOG_TEXT_MAX = 512,   /* of host and target in the access log */
+    EXCHANGE_ID_MAX = 128,         /* of a request id; longer ones are cut */
 };
 
 struct exchange {
@@ -136,12 +135,12 @@ struct exchange {
     struct backend *backend;   /* of rule */
     struct endpoint *endpoint; /* its in-flight count; kept by the upstream connection */
 
-    const struct policy *policy; /* of rule; NULL: it asks for nothing */
-    struct policy_base *base;    /* a reference; NULL: Settings ask for nothing of responses */
-    struct chunk *kept;          /* of the request, for the response; exchange_shape.c */
+    const struct policy *policy;     /* of rule; NULL: it asks for nothing */
+    struct policy_base *base;        /* a reference; NULL: Settings ask for nothing of responses */
+    struct chunk *kept;              /* of the request, for the response; exchange_shape.c */
     struct limiter_place *places[2]; /* among those that are at once */
     uint64_t body_bytes_max;         /* 0: no limit */
-    struct addr client_addr;     /* who asks: the peer, or whom trusted proxies name */
+    struct addr client_addr;         /* who asks: the peer, or whom trusted proxies name */
 
     struct proxy_timeouts timeouts; /* none is 0, but for request_ms */
     uint32_t retries_left;
@@ -160,16 +159,20 @@ struct exchange {
     uint32_t tried_count;
     enum reason failure; /* of the last try, for the answer when no other is left */
 
+    /* uv_hrtime; 0: not yet, or not known (exchange_account.c) */
     uint64_t start_ns;     /* first byte of the request */
-    uint64_t routed_ns;    /* head read; this and the next three only with an access log */
-    uint64_t sent_ns;      /* to the endpoint that answers, after queue */
-    uint64_t connected_ns; /* to it */
+    uint64_t routed_ns;    /* head read */
+    uint64_t sent_ns;      /* to the endpoint that answers, after queue and failed tries */
+    uint64_t connected_ns; /* to it; 0 on a kept connection */
     uint64_t head_ns;      /* of its response */
+    uint64_t head_turn;    /* the loop's at head_ns */
     uint64_t bytes_in;
     uint64_t bytes_out;
     uint16_t status; /* 0: none was sent */
     enum reason reason;
-    enum exchange_end end;
+    enum exchange_end end; /* NONE with a reason: by the reason's status */
+    struct chunk *log;     /* draft of its record in the access log; NULL: none is wanted */
+    uint8_t minor;         /* HTTP/1.minor of the request; with log */
 
     bool secure : 1;       /* the client speaks TLS, to us or to a trusted proxy; with a policy */
     bool peer_trusted : 1; /* a proxy of Settings.trustedProxies */
@@ -184,17 +187,12 @@ struct exchange {
     bool replayable : 1;    /* head and body hold everything that was sent */
     bool timed : 1;         /* timer runs */
     bool interim_sent : 1;  /* the client has seen an interim response */
+    bool queued : 1;        /* waited for a place */
+    bool reused : 1;        /* sent on a kept connection */
     bool client_finished : 1;
     bool upstream_finished : 1;
 
     uint8_t request_id_len; /* 0: none was made */
-    uint16_t host_len; /* for the access log, filled only when there is one */
-    uint16_t target_len;
-    uint16_t method_len;
-    char method_text[16];
-    char host_text[EXCHANGE_LOG_TEXT_MAX / 2];
-    char target_text[EXCHANGE_LOG_TEXT_MAX / 2];
-    char peer_text[48];
     char request_id[EXCHANGE_ID_MAX];
 
     /* Not zeroed; valid as said. */
@@ -210,15 +208,24 @@ struct exchange_request {
     const char *bytes;
     const struct fwd_peer *peer;
     const struct addr *client; /* the peer's address, or what its PROXY header says */
-    uint64_t start_ns;
+    uint64_t start_ns;         /* first byte */
+    uint64_t routed_ns;        /* all of the head; start_ns when it came in one piece */
+};
+
+/* A request that never became an exchange. */
+struct exchange_refusal {
+    const struct addr *client;
+    uint64_t start_ns;  /* first byte; 0: not a byte came */
+    enum reason reason; /* REASON_NONE: the client went away, nothing was answered */
 };
 
 /* Begin; side->exchange is set. It may be over on return (side->exchange is NULL again). */
 void exchange_start(struct worker *worker, struct client_side *side,
                     const struct exchange_request *request);
 
-/* An answer of our own without an exchange (the head could not be read): counted and logged. */
-void exchange_refused(struct worker *worker, const struct fwd_peer *peer, enum reason reason);
+/* An answer of our own without an exchange (the head could not be read), or none: counted and
+ * logged. */
+void exchange_refused(struct worker *worker, const struct exchange_refusal *refusal);
 
 /* For exchange_route.c: find rule and backend and build the outgoing head; REASON_NONE: done. Else
  * the answer, whose lines, status and body may have been set. */
@@ -242,6 +249,17 @@ void exchange_answer_with(struct exchange *exchange, const struct exchange_answe
 void exchange_forget_replay(struct exchange *exchange);
 /* The wheel fired the exchange's own entry: it has taken too long as a whole. */
 void exchange_timeout(struct exchange *exchange);
+
+/* ---- exchange_account.c: time, counters, access log ---- */
+
+/* The request goes to an endpoint now. reused: on a kept connection. */
+void exchange_note_sent(struct exchange *exchange, bool reused);
+/* A connection that was opened for it is there. */
+void exchange_note_connected(struct exchange *exchange);
+/* The final response head has come. */
+void exchange_note_head(struct exchange *exchange, const struct h1_head *head, const char *bytes);
+/* It is over; both sides are still attached. */
+void exchange_account(struct exchange *exchange);
 
 /* From the client's codec. */
 void exchange_request_data(struct exchange *exchange, const char *bytes, size_t len);

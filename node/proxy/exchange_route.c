@@ -3,6 +3,7 @@
  * that can be refused without an endpoint is refused here.
  */
 #include "node/http/uri.h"
+#include "node/proxy/access_log.h"
 #include "node/proxy/exchange_shape.h"
 #include "node/proxy/proxy_int.h"
 
@@ -74,6 +75,9 @@ static enum reason admit(struct exchange *exchange, const struct exchange_reques
     exchange->policy = exchange->rule->policy;
     if (exchange->policy == NULL && exchange->base == NULL) {
         return REASON_NONE;
+    }
+    if (exchange->log != NULL && exchange->policy != NULL) {
+        access_follow(exchange, request);
     }
     exchange->secure = exchange->secure || request->peer->secure;
     return exchange_shape_admit(exchange, request, path, answer);

@@ -94,9 +94,7 @@ static bool try_endpoint(struct exchange *exchange, struct endpoint *endpoint)
         place_give_back(worker, exchange->backend, endpoint);
         return false;
     }
-    if (upstream_is_reused(upstream)) {
-        counter_add(&backend_slot(exchange)->reused, 1);
-    }
+    exchange_note_sent(exchange, upstream_is_reused(upstream));
     exchange->endpoint = endpoint;
     send_request(exchange, upstream);
     return true;
@@ -155,6 +153,7 @@ static struct endpoint *find_place(struct exchange *exchange)
         }
         return endpoint;
     case PLACE_WAITING:
+        exchange->queued = true;
         if (!waited) {
             exchange->client->ops->hold(exchange->client, true);
         }

@@ -238,6 +238,8 @@ static int policy_fill(struct policy *policy, struct catalog *catalog, const cha
                        const struct proxy_policy *from, struct err_info *err)
 {
     policy->body_bytes_max = from->body_bytes_max;
+    policy->access_log_off = from->access_log_off;
+    policy->captures = captures_new(&from->captures);
     at_once_new(policy, route, from->connections_max, catalog);
     int rc = networks("allowFrom", &from->allow_from, &policy->allow, err);
     rc = rc != RC_OK ? rc : networks("denyFrom", &from->deny_from, &policy->deny, err);
@@ -261,7 +263,8 @@ static bool asks_for_nothing(const struct policy *policy)
     return policy->allow == NULL && policy->deny == NULL && policy->limiter == NULL &&
            policy->body_bytes_max == 0 && policy->redirect == NULL && policy->rewrite == NULL &&
            policy->request.count == 0 && policy->response.count == 0 && policy->hsts == NULL &&
-           policy->cors == NULL && policy->pages.count == 0;
+           policy->cors == NULL && policy->pages.count == 0 && !policy->access_log_off &&
+           policy->captures == NULL;
 }
 
 int policy_new(struct catalog *catalog, const char *route, const struct proxy_policy *from,
@@ -310,6 +313,7 @@ void policy_free(struct policy *policy)
     mem_free(policy->hsts);
     cors_free(policy->cors);
     pages_free(&policy->pages);
+    mem_free(policy->captures);
     mem_free(policy);
 }
 

@@ -18,6 +18,7 @@
 #include "node/base/cidr.h"
 #include "node/base/template.h"
 #include "node/http/h1_edit.h"
+#include "node/proxy/access_capture.h"
 #include "node/proxy/limiter.h"
 #include "node/proxy/proxy.h"
 #include "node/proxy/shared.h"
@@ -83,6 +84,8 @@ struct policy {
     char *hsts; /* the whole line */
     struct cors *cors;
     struct policy_pages pages;
+    bool access_log_off;
+    struct captures *captures; /* for the access log; NULL: none */
 };
 
 /* Of Settings. */

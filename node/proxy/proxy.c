@@ -63,6 +63,7 @@ static int settings_new(const struct proxy_defaults *defaults, struct catalog *c
     struct settings *settings = mem_new(sizeof(*settings));
     settings->defaults = *defaults;
     settings->base = base;
+    settings->captures = captures_new(&defaults->captures);
     settings->defaults.trusted_proxies = (struct proxy_texts){0};
     settings->defaults.unique_id_header = settings->defaults.unique_id_format = NULL;
     settings->defaults.request = settings->defaults.response = (struct proxy_edits){0};
@@ -77,6 +78,7 @@ static void settings_free(struct settings *settings)
 {
     if (settings != NULL) {
         policy_base_unref(settings->base);
+        mem_free(settings->captures);
         mem_free(settings);
     }
 }
@@ -84,6 +86,20 @@ static void settings_free(struct settings *settings)
 static void settings_release(struct qsbr_node *node)
 {
     settings_free(CONTAINER_OF(node, struct settings, retired));
+}
+
+/* What the node's settings say, and the cluster's over it. */
+static void follow_access(struct proxy *proxy, const struct proxy_defaults *defaults)
+{
+    const struct access_options options = {
+        .on = defaults->access == PROXY_ACCESS_UNSET ? proxy->access_on
+                                                     : defaults->access == PROXY_ACCESS_ON,
+        .combined = defaults->access_format == PROXY_ACCESS_FORMAT_UNSET
+                        ? proxy->access_combined
+                        : defaults->access_format == PROXY_ACCESS_COMBINED,
+        .empty_requests = defaults->access_empty_requests,
+    };
+    access_log_set(proxy->access_log, &options);
 }
 
 const struct proxy_defaults *proxy_defaults_now(struct proxy *proxy)
@@ -216,6 +232,8 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     proxy->workers = mem_array(workers, sizeof(*proxy->workers));
     proxy->listen_addrs = mem_array(config->http_count, sizeof(*proxy->listen_addrs));
     proxy->listen_count = config->http_count;
+    proxy->access_on = config->access_log != NULL && strcmp(config->access_log, "off") != 0;
+    proxy->access_combined = config->access_combined;
 
     proxy->tcp_count = config->tcp_count;
     proxy->tcp_addrs = mem_array(config->tcp_count, sizeof(*proxy->tcp_addrs));
@@ -239,6 +257,7 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
         close_all(fds, fd_count);
         goto out;
     }
+    follow_access(proxy, &config->defaults);
     (void)signal(SIGPIPE, SIG_IGN); /* libuv writes without MSG_NOSIGNAL; errors tell */
     for (size_t i = 0; i < workers; i++) {
         worker_make(proxy, i, MAX(clients_max / workers, (uint64_t)1), files / 5 / workers, fds);
@@ -270,6 +289,7 @@ void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaul
     struct settings *old =
         atomic_exchange_explicit(&proxy->settings, settings, memory_order_seq_cst);
     qsbr_defer(&proxy->catalog.qsbr, &old->retired, settings_release);
+    follow_access(proxy, defaults);
     proxy_reclaim(proxy);
 }
 
@@ -360,7 +380,7 @@ void proxy_reclaim(struct proxy *proxy)
     (void)qsbr_reclaim(&proxy->catalog.qsbr);
 }
 
-void proxy_metrics(const struct proxy *proxy, struct buf *out)
+void proxy_metrics(struct proxy *proxy, struct buf *out)
 {
     struct stats **blocks = mem_array(proxy->worker_count, sizeof(*blocks));
     for (size_t i = 0; i < proxy->worker_count; i++) {
@@ -368,10 +388,6 @@ void proxy_metrics(const struct proxy *proxy, struct buf *out)
     }
     stats_format(blocks, proxy->worker_count, out);
     mem_free(blocks);
-    (void)buf_printf(out,
-                     "# HELP skein_access_log_dropped_total Access log records lost\n"
-                     "# TYPE skein_access_log_dropped_total counter\n"
-                     "skein_access_log_dropped_total %llu\n",
-                     (unsigned long long)access_log_dropped(proxy->access_log));
+    access_log_metrics(proxy->access_log, out);
     catalog_metrics(&proxy->catalog, out);
 }

@@ -57,6 +57,14 @@ enum dot_segments {
 
 /* Cluster-wide defaults, as Settings gives them. All fields set. */
 struct proxy_defaults {
+    /* The access log; unset: as proxy_config says. */
+    enum proxy_access { PROXY_ACCESS_UNSET = 0, PROXY_ACCESS_OFF, PROXY_ACCESS_ON } access;
+    enum proxy_access_format {
+        PROXY_ACCESS_FORMAT_UNSET = 0,
+        PROXY_ACCESS_JSON,
+        PROXY_ACCESS_COMBINED,
+    } access_format;
+    bool access_empty_requests; /* also connections that asked for nothing */
     /* 5 s, 30 s, 30 s, 1 h, 10 s, 300 s, none, 5 s, 1 s, 1 s unless configured */
     struct proxy_timeouts timeouts;
     enum forwarded_policy forwarded;
@@ -90,7 +98,8 @@ struct proxy_config {
     uint32_t workers;                 /* 0: one per CPU */
     uint64_t connections_max;         /* of the node; 0: from the file limit */
     const char *node_name;            /* for Via-like and log fields */
-    const char *access_log;           /* "off", "stdout" or a path */
+    const char *access_log;           /* "off" (stdout, once it is on), "stdout" or a path */
+    bool access_combined;             /* else JSON */
     struct proxy_defaults defaults;
 };
 
@@ -207,6 +216,6 @@ void proxy_free(struct proxy *proxy);
 void proxy_reclaim(struct proxy *proxy);
 
 /* Prometheus text of all counters, appended. Labels come from configured objects only. */
-void proxy_metrics(const struct proxy *proxy, struct buf *out);
+void proxy_metrics(struct proxy *proxy, struct buf *out);
 
 #endif

@@ -11,10 +11,13 @@
 struct access_log;
 struct tcp_port;
 
+struct captures;
+
 struct settings {
     struct qsbr_node retired;
     struct proxy_defaults defaults; /* lists and texts that are compiled below are left out */
     struct policy_base *base;       /* NULL: asks for nothing */
+    struct captures *captures;      /* NULL: none */
 };
 
 struct proxy {
@@ -31,6 +34,8 @@ struct proxy {
     struct cidr_set
         *proxy_trusted; /* whose connections begin with a PROXY header; NULL: nobody's */
     struct access_log *access_log;
+    bool access_on; /* as proxy_config says */
+    bool access_combined;
     char *node_name;
     bool draining;
     bool running; /* workers have their threads */

@@ -8,7 +8,7 @@
 #define SKEIN_NODE_PROXY_STATS_H
 
 #include "node/base/buf.h"
-#include "node/proxy/shared.h"
+#include "node/proxy/histogram.h"
 
 /* X(enum, metric, labels, help) */
 #define STAT_TABLE(X)                                                                              \
@@ -105,19 +105,16 @@ struct traffic {
     struct counter bytes_out;    /* response bodies */
 };
 
-enum { DURATION_BUCKETS = 14 };
-extern const uint32_t duration_bounds_ms[DURATION_BUCKETS];
-
 struct stats {
     struct counter values[STAT_COUNT];
     struct counter answered[REASON_COUNT]; /* by Skein itself */
     struct counter responses[6];           /* sent to clients, by class */
     struct counter bytes_in;
     struct counter bytes_out;
-    struct counter duration[DURATION_BUCKETS + 1]; /* last: above all bounds */
-    struct counter duration_sum_us;
-    struct counter clients;   /* open now */
-    struct counter upstreams; /* open now, idle included */
+    struct histogram duration; /* of exchanges */
+    struct counter clients;    /* open now */
+    struct counter upstreams;  /* open now, idle included */
+    struct counter tunnels;    /* open now */
 };
 
 static inline void stat_add(struct stats *stats, enum stat_id stat, uint64_t n)
@@ -125,15 +122,22 @@ static inline void stat_add(struct stats *stats, enum stat_id stat, uint64_t n)
     counter_add(&stats->values[stat], n);
 }
 
-/* One finished exchange into the totals. */
-void stats_exchange(struct stats *stats, uint16_t status, uint64_t duration_us);
-
 /* The sum of the workers' blocks as Prometheus text. */
 void stats_format(struct stats *const *blocks, size_t count, struct buf *out);
 
-/* The series of one labelled thing; label is e.g. "route=\"shop/checkout\"". */
-void traffic_add(struct traffic *sum, const struct traffic *part);
-void traffic_format_responses(const struct traffic *sum, const char *metric, const char *label,
-                              struct buf *out);
+/* code="2xx" and so on, by index of traffic.responses. */
+extern const char *const traffic_classes[6];
+
+/* One more exchange. Thread: the one that writes. */
+static inline void traffic_count(struct traffic *traffic, size_t klass, uint64_t bytes_in,
+                                 uint64_t bytes_out)
+{
+    counter_add(&traffic->responses[klass], 1);
+    counter_add(&traffic->bytes_in, bytes_in);
+    counter_add(&traffic->bytes_out, bytes_out);
+}
+
+/* sum += part; the caller owns sum. */
+void traffic_merge(struct traffic *sum, const struct traffic *part);
 
 #endif

@@ -33,7 +33,7 @@ static void count_traffic(struct tcp *tcp)
     tcp->up.counted = tcp->up.bytes;
     tcp->down.counted = tcp->down.bytes;
     struct traffic *const places[] = {
-        &tcp->rule->route->slots[worker->idx],
+        &route_slot(tcp->rule->route, worker->idx)->traffic,
         tcp->backend != NULL ? &slot_of(tcp)->traffic : NULL,
         tcp->endpoint != NULL ? &tcp->endpoint->slots[worker->idx].traffic : NULL,
     };
@@ -578,7 +578,7 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
     if (local != NULL) {
         tcp->local = *local;
     }
-    tcp->logged = worker->access != NULL && !tcp->rule->log_off;
+    tcp->logged = access_log_wants(worker) && !tcp->rule->log_off;
     tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
     stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
     const struct rule *rule = tcp_rule_of(tcp->rule);

@@ -260,6 +260,9 @@ static void on_connected(struct sock *sock)
 {
     struct upstream *up = of_sock(sock);
     endpoint_connected(up->endpoint);
+    if (up->side.exchange != NULL) {
+        exchange_note_connected(up->side.exchange);
+    }
     wheel_clear(&worker_of(up)->wheel, &up->timer);
     upstream_touch(up);
 }

@@ -162,7 +162,7 @@ static void test_metrics_name_what_is_configured(void **state)
         strstr(out.data, "skein_backend_responses_total{backend=\"b\",code=\"2xx\"} 7\n"));
     assert_non_null(strstr(out.data, "skein_endpoint_responses_total{backend=\"b\",endpoint="
                                      "\"127.0.0.1:1\",code=\"5xx\"} 1\n"));
-    assert_non_null(strstr(out.data, "backend=\"we\\\"ird\\\\ \""));
+    assert_non_null(strstr(out.data, "backend=\"we\\\"ird\\\\\\n\""));
     buf_deinit(&out);
     backend_put(quoted);
 }

@@ -2,8 +2,8 @@
  * The whole data plane in this process, one worker, plain sockets on both sides. What goes wrong on
  * the wire is tested at length by tests/process/test_proxy_*.py; here is each path once.
  *
- * covers: acceptor.c access_log.c client.c client_out.c exchange.c exchange_route.c exchange_try.c
- * sock.c upool.c upstream.c upstream_in.c worker.c
+ * covers: acceptor.c access_draft.c access_log.c client.c client_out.c exchange.c exchange_route.c
+ * exchange_try.c sock.c upool.c upstream.c upstream_in.c worker.c
  */
 #include "node/proxy/proxy.h"
 #include "tests/support/unit.h"
@@ -348,8 +348,8 @@ static void test_access_log(void **state)
         lines++;
     }
     assert_int_equal(lines, 101);
-    assert_non_null(strstr(text, "\"client\":\"127.0.0.1\",\"method\":\"GET\",\"host\":\"a.test\","
-                                 "\"target\":\"/x\",\"route\":\"ns/r\",\"backend\":\"ns/b\""));
+    assert_non_null(strstr(text, "\"method\":\"GET\",\"host\":\"a.test\",\"path\":\"/x\","
+                                 "\"route\":\"ns/r\",\"backend\":\"ns/b\""));
     close(log);
     unlink(path);
 }

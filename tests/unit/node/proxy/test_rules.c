@@ -229,10 +229,10 @@ static void test_counters_outlive_rules(void **state)
     (void)state;
     const struct proxy_rule from[] = {{.route = "same", .path = "/"}};
     struct rules first = build(from, 1);
-    counter_add(&first.rules[0].route->slots[0].bytes_in, 7);
+    counter_add(&route_slot(first.rules[0].route, 0)->traffic.bytes_in, 7);
     struct rules second = build(from, 1);
     rules_deinit(&first, &catalog);
-    assert_int_equal(counter_read(&second.rules[0].route->slots[0].bytes_in), 7);
+    assert_int_equal(counter_read(&route_slot(second.rules[0].route, 0)->traffic.bytes_in), 7);
     rules_deinit(&second, &catalog);
     assert_null(catalog.routes);
 }

@@ -1,0 +1,456 @@
+/*
+ * Series of routes, backends and endpoints; see catalog.h.
+ *
+ * A node may have 100,000 routes, and no store of metrics wants 25 series for each of them. So
+ * there is a budget for each kind: the first ones get all series; from half of the budget on, what
+ * has traffic gets its counters while its times are summed up in one thing called "(other)"; beyond
+ * the budget its counters are, too. A share once decided stays, and what folded things had counted
+ * stays in "(other)" when they go, so that no counter ever falls. Endpoints beyond their budget
+ * have no series: their backend counts the same.
+ *
+ * One pass sums up, then each family is written in one run, as the format wants it.
+ */
+#include "node/base/mem.h"
+#include "node/proxy/catalog.h"
+#include "node/proxy/stats_text.h"
+
+#include <utlist.h>
+
+enum {
+    CLASSES = 6,
+    HISTOGRAM_SERIES = HISTOGRAM_BOUNDS + 3, /* buckets, sum, count */
+    ENDPOINT_SERIES = 8,
+};
+
+struct counter_row {
+    const char *metric;
+    const char *help;
+    size_t offset; /* in struct backend_slot */
+};
+
+struct times_row {
+    const char *metric;
+    const char *help;
+};
+
+/* The families of one kind of thing. */
+struct kind_row {
+    const char *label;
+    const char *metrics[3]; /* responses, bytes in, bytes out */
+    const char *help[3];
+    const struct counter_row *counters;
+    size_t counter_count;
+    const struct times_row *times;
+    size_t times_count;
+};
+
+static const struct times_row route_times[] = {
+    {"skein_route_duration_seconds", "From the first byte of a request to the end of its response"},
+};
+
+static const struct kind_row route_kind = {
+    .label = "route",
+    .metrics = {"skein_route_responses_total", "skein_route_request_bytes_total",
+                "skein_route_response_bytes_total"},
+    .help = {"Responses by route and class", "Request bodies by route", "Response bodies by route"},
+    .times = route_times,
+    .times_count = ARRAY_LEN(route_times),
+};
+
+static const struct counter_row backend_counters[] = {
+    {"skein_backend_connect_errors_total", "Connects that failed or timed out",
+     offsetof(struct backend_slot, connect_errors)},
+    {"skein_backend_response_errors_total", "Responses that were malformed, late or cut",
+     offsetof(struct backend_slot, response_errors)},
+    {"skein_backend_connections_reused_total", "Requests sent on a pooled connection",
+     offsetof(struct backend_slot, reused)},
+    {"skein_backend_retries_total", "Requests sent again, here or to another endpoint",
+     offsetof(struct backend_slot, retries)},
+};
+_Static_assert(ARRAY_LEN(backend_counters) <= CATALOG_COUNTERS_MAX, "room for each");
+
+static const struct times_row backend_times_rows[] = {
+    {"skein_backend_connect_seconds", "Connects to endpoints that were accepted"},
+    {"skein_backend_response_seconds", "From a request sent to the head of its response"},
+};
+
+static const struct kind_row backend_kind = {
+    .label = "backend",
+    .metrics = {"skein_backend_responses_total", "skein_backend_request_bytes_total",
+                "skein_backend_response_bytes_total"},
+    .help = {"Responses by backend and class", "Request bodies by backend",
+             "Response bodies by backend"},
+    .counters = backend_counters,
+    .counter_count = ARRAY_LEN(backend_counters),
+    .times = backend_times_rows,
+    .times_count = ARRAY_LEN(backend_times_rows),
+};
+
+/* What is written: one thing with its sums. */
+struct shown {
+    struct buf label;
+    bool times;
+    struct catalog_sum sum;
+};
+
+struct sheet {
+    struct shown *items;
+    size_t count;
+    size_t size;
+    struct catalog_sum other;
+};
+
+/* ---- the budget ---- */
+
+static size_t counters_cost(const struct kind_row *kind)
+{
+    return CLASSES + 2 + kind->counter_count;
+}
+
+static size_t times_cost(const struct kind_row *kind)
+{
+    return kind->times_count * HISTOGRAM_SERIES;
+}
+
+static enum series_share decide(struct series_budget *budget, const struct kind_row *kind,
+                                bool active)
+{
+    size_t counters = counters_cost(kind);
+    size_t times = times_cost(kind);
+    if (budget->used + counters + times <= budget->max / 2) {
+        budget->used += counters + times;
+        return SERIES_ALL;
+    }
+    if (!active) {
+        return SERIES_UNDECIDED;
+    }
+    budget->overflowed = true;
+    if (budget->used + counters <= budget->max) {
+        budget->used += counters;
+        budget->folded_times++;
+        return SERIES_COUNTERS;
+    }
+    budget->folded++;
+    return SERIES_NONE;
+}
+
+static void merge_counters(struct catalog_sum *sum, const struct catalog_sum *part)
+{
+    traffic_merge(&sum->traffic, &part->traffic);
+    for (size_t i = 0; i < CATALOG_COUNTERS_MAX; i++) {
+        counter_add(&sum->counters[i], counter_read(&part->counters[i]));
+    }
+}
+
+static void merge_times(struct catalog_sum *sum, const struct catalog_sum *part)
+{
+    for (size_t i = 0; i < CATALOG_TIMES_MAX; i++) {
+        histogram_merge(&sum->times[i], &part->times[i]);
+    }
+}
+
+/* It goes: give its series back, keep what it had counted. */
+static void forget(struct series_budget *budget, const struct kind_row *kind,
+                   enum series_share share, const struct catalog_sum *sum)
+{
+    switch (share) {
+    case SERIES_UNDECIDED:
+        return;
+    case SERIES_ALL:
+        budget->used -= counters_cost(kind) + times_cost(kind);
+        return;
+    case SERIES_COUNTERS:
+        budget->used -= counters_cost(kind);
+        budget->folded_times--;
+        merge_times(&budget->gone, sum);
+        return;
+    case SERIES_NONE:
+        budget->folded--;
+        merge_counters(&budget->gone, sum);
+        merge_times(&budget->gone, sum);
+        return;
+    }
+}
+
+/* ---- sums ---- */
+
+/* True: it has had a request. */
+static bool sum_route(const struct catalog *catalog, const struct route *route,
+                      struct catalog_sum *sum)
+{
+    bool active = false;
+    for (size_t i = 0; i < catalog->slot_count; i++) {
+        const struct route_slot *slot =
+            atomic_load_explicit(&route->slots[i], memory_order_acquire);
+        if (slot != NULL) {
+            if (!active) {
+                *sum = (struct catalog_sum){0};
+            }
+            active = true;
+            traffic_merge(&sum->traffic, &slot->traffic);
+            histogram_merge(&sum->times[0], &slot->duration);
+        }
+    }
+    return active;
+}
+
+static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
+{
+    *sum = (struct catalog_sum){0};
+    for (size_t i = 0; i < backend->slot_count; i++) {
+        const struct backend_slot *slot = &backend->slots[i];
+        traffic_merge(&sum->traffic, &slot->traffic);
+        for (size_t row = 0; row < ARRAY_LEN(backend_counters); row++) {
+            const void *at = (const char *)slot + backend_counters[row].offset;
+            counter_add(&sum->counters[row], counter_read(at));
+        }
+        const struct backend_times *times =
+            atomic_load_explicit(&slot->times, memory_order_acquire);
+        if (times != NULL) {
+            histogram_merge(&sum->times[0], &times->connect);
+            histogram_merge(&sum->times[1], &times->response);
+        }
+    }
+}
+
+static bool has_traffic(const struct catalog_sum *sum)
+{
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (counter_read(&sum->traffic.responses[i]) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route)
+{
+    struct catalog_sum sum = {0};
+    if (route->share == SERIES_COUNTERS || route->share == SERIES_NONE) {
+        (void)sum_route(catalog, route, &sum); /* all zero when there was none */
+    }
+    forget(&catalog->route_series, &route_kind, route->share, &sum);
+}
+
+void catalog_metrics_forget_backend(struct catalog *catalog, const struct backend *backend)
+{
+    struct catalog_sum sum;
+    sum_backend(backend, &sum);
+    forget(&catalog->backend_series, &backend_kind, (enum series_share)backend->series_share, &sum);
+}
+
+/* ---- writing ---- */
+
+static void show(struct sheet *sheet, const struct kind_row *kind, const char *name, bool times,
+                 const struct catalog_sum *sum)
+{
+    if (sheet->count == sheet->size) {
+        sheet->size = MAX(sheet->size * 2, (size_t)64);
+        sheet->items = mem_grow(sheet->items, sheet->size, sizeof(*sheet->items));
+    }
+    struct shown *item = &sheet->items[sheet->count++];
+    item->times = times;
+    item->sum = *sum;
+    buf_init(&item->label, 8192);
+    text_label(&item->label, kind->label, name);
+}
+
+/* Show it as its share says. */
+static void show_shared(struct sheet *sheet, const struct kind_row *kind, const char *name,
+                        enum series_share share, const struct catalog_sum *sum)
+{
+    if (share == SERIES_NONE) {
+        merge_counters(&sheet->other, sum);
+    }
+    if (share == SERIES_NONE || share == SERIES_COUNTERS) {
+        merge_times(&sheet->other, sum);
+    }
+    if (share == SERIES_ALL || share == SERIES_COUNTERS) {
+        show(sheet, kind, name, share == SERIES_ALL, sum);
+    }
+}
+
+static void put_responses(const struct sheet *sheet, const char *metric, struct buf *out)
+{
+    for (size_t i = 0; i < sheet->count; i++) {
+        const struct traffic *traffic = &sheet->items[i].sum.traffic;
+        for (size_t j = 0; j < CLASSES; j++) {
+            uint64_t value = counter_read(&traffic->responses[j]);
+            if (value != 0 || j == 2) {
+                text_series(out, metric, &sheet->items[i].label, traffic_classes[j], value);
+            }
+        }
+    }
+}
+
+/* One family with the counter at this offset of each thing. */
+static void put_counters(const struct sheet *sheet, const char *metric, const char *help,
+                         size_t offset, struct buf *out)
+{
+    text_family(out, metric, "counter", help);
+    for (size_t i = 0; i < sheet->count; i++) {
+        const void *at = (const char *)&sheet->items[i].sum + offset;
+        text_series(out, metric, &sheet->items[i].label, "", counter_read(at));
+    }
+}
+
+static void put_sheet(struct sheet *sheet, const struct kind_row *kind, struct buf *out)
+{
+    text_family(out, kind->metrics[0], "counter", kind->help[0]);
+    put_responses(sheet, kind->metrics[0], out);
+    put_counters(sheet, kind->metrics[1], kind->help[1],
+                 offsetof(struct catalog_sum, traffic.bytes_in), out);
+    put_counters(sheet, kind->metrics[2], kind->help[2],
+                 offsetof(struct catalog_sum, traffic.bytes_out), out);
+    for (size_t row = 0; row < kind->counter_count; row++) {
+        put_counters(sheet, kind->counters[row].metric, kind->counters[row].help,
+                     offsetof(struct catalog_sum, counters) + row * sizeof(struct counter), out);
+    }
+    for (size_t row = 0; row < kind->times_count; row++) {
+        text_family(out, kind->times[row].metric, "histogram", kind->times[row].help);
+        for (size_t i = 0; i < sheet->count; i++) {
+            if (sheet->items[i].times) {
+                text_histogram(out, kind->times[row].metric, &sheet->items[i].label,
+                               &sheet->items[i].sum.times[row]);
+            }
+        }
+    }
+    for (size_t i = 0; i < sheet->count; i++) {
+        buf_deinit(&sheet->items[i].label);
+    }
+    mem_free(sheet->items);
+}
+
+static void format_routes(struct catalog *catalog, struct buf *out)
+{
+    struct series_budget *budget = &catalog->route_series;
+    struct sheet sheet = {.other = budget->gone};
+    for (struct route *route = catalog->routes; route != NULL; route = route->hh.next) {
+        struct catalog_sum sum;
+        bool active = sum_route(catalog, route, &sum);
+        if (!active) {
+            sum = (struct catalog_sum){0};
+        }
+        if (route->share == SERIES_UNDECIDED) {
+            route->share = decide(budget, &route_kind, active);
+        }
+        show_shared(&sheet, &route_kind, route->name, route->share, &sum);
+    }
+    if (budget->overflowed) {
+        show(&sheet, &route_kind, "(other)", true, &sheet.other);
+    }
+    put_sheet(&sheet, &route_kind, out);
+}
+
+static void format_backends(struct catalog *catalog, struct buf *out)
+{
+    struct series_budget *budget = &catalog->backend_series;
+    struct sheet sheet = {.other = budget->gone};
+    struct backend *backend;
+    DL_FOREACH (catalog->backends, backend) {
+        struct catalog_sum sum;
+        sum_backend(backend, &sum);
+        if (backend->series_share == SERIES_UNDECIDED) {
+            backend->series_share = decide(budget, &backend_kind, has_traffic(&sum));
+        }
+        show_shared(&sheet, &backend_kind, backend->name, (enum series_share)backend->series_share,
+                    &sum);
+    }
+    if (budget->overflowed) {
+        show(&sheet, &backend_kind, "(other)", true, &sheet.other);
+    }
+    put_sheet(&sheet, &backend_kind, out);
+}
+
+/* ---- endpoints ---- */
+
+enum endpoint_part { ENDPOINT_RESPONSES = 0, ENDPOINT_IN_FLIGHT, ENDPOINT_PARTS };
+
+static void put_endpoint(const struct endpoint *endpoint, enum endpoint_part part,
+                         const char *metric, const struct buf *label, struct buf *out)
+{
+    if (part == ENDPOINT_IN_FLIGHT) {
+        text_series(out, metric, label, "", endpoint_load(endpoint));
+        return;
+    }
+    struct traffic sum = {0};
+    for (size_t i = 0; i < endpoint->slot_count; i++) {
+        traffic_merge(&sum, &endpoint->slots[i].traffic);
+    }
+    for (size_t i = 0; i < CLASSES; i++) {
+        uint64_t value = counter_read(&sum.responses[i]);
+        if (value != 0 || i == 2) {
+            text_series(out, metric, label, traffic_classes[i], value);
+        }
+    }
+}
+
+/* Those of one backend, all or none; returns how many. */
+static size_t put_endpoints(const struct backend *backend, enum endpoint_part part,
+                            const char *metric, struct buf *label, struct buf *out)
+{
+    const struct endpoint_set *set = atomic_load_explicit(&backend->set, memory_order_relaxed);
+    for (uint32_t i = 0; i < set->count; i++) {
+        buf_reset(label);
+        text_label(label, "backend", backend->name);
+        text_label(label, "endpoint", set->entries[i].endpoint->text);
+        put_endpoint(set->entries[i].endpoint, part, metric, label, out);
+    }
+    return set->count;
+}
+
+/* Returns how many have no series. */
+static size_t format_endpoints(const struct catalog *catalog, struct buf *out)
+{
+    static const struct {
+        const char *metric;
+        const char *type;
+        const char *help;
+    } parts[ENDPOINT_PARTS] = {
+        [ENDPOINT_RESPONSES] = {"skein_endpoint_responses_total", "counter",
+                                "Responses by endpoint and class"},
+        [ENDPOINT_IN_FLIGHT] = {"skein_endpoint_in_flight", "gauge", "Exchanges under way"},
+    };
+    struct buf label;
+    buf_init(&label, 8192);
+    size_t folded = 0;
+    for (size_t part = 0; part < ENDPOINT_PARTS; part++) {
+        text_family(out, parts[part].metric, parts[part].type, parts[part].help);
+        size_t used = 0;
+        folded = 0;
+        const struct backend *backend;
+        DL_FOREACH (catalog->backends, backend) {
+            const struct endpoint_set *set =
+                atomic_load_explicit(&backend->set, memory_order_relaxed);
+            size_t cost = (size_t)set->count * ENDPOINT_SERIES;
+            if (used + cost > catalog->endpoint_series_max) {
+                folded += set->count;
+                continue;
+            }
+            used += cost;
+            (void)put_endpoints(backend, (enum endpoint_part)part, parts[part].metric, &label, out);
+        }
+    }
+    buf_deinit(&label);
+    return folded;
+}
+
+void catalog_metrics(struct catalog *catalog, struct buf *out)
+{
+    static const struct buf no_labels;
+    static const char metric[] = "skein_metrics_folded";
+    format_routes(catalog, out);
+    format_backends(catalog, out);
+    size_t endpoints = format_endpoints(catalog, out);
+    const struct series_budget *routes = &catalog->route_series;
+    const struct series_budget *backends = &catalog->backend_series;
+    text_family(out, metric, "gauge",
+                "Things without series of their own: summed up in \"(other)\"; times only, or all");
+    text_series(out, metric, &no_labels, "kind=\"route\"", routes->folded);
+    text_series(out, metric, &no_labels, "kind=\"route_times\"",
+                routes->folded + routes->folded_times);
+    text_series(out, metric, &no_labels, "kind=\"backend\"", backends->folded);
+    text_series(out, metric, &no_labels, "kind=\"backend_times\"",
+                backends->folded + backends->folded_times);
+    text_series(out, metric, &no_labels, "kind=\"endpoint\"", endpoints);
+}
