@@ -299,10 +299,10 @@ int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
         if (UNLIKELY(!is_roomy || !take_known_line(bytes, field))) {
             rc = take_line(head, bytes, field);
         }
-        uint64_t bit = H1_BIT(field->id);
         if (UNLIKELY(rc != 0)) {
-            return rc;
+            return rc; /* the field has no id */
         }
+        uint64_t bit = H1_BIT(field->id);
         if (UNLIKELY(field->id == H1_CONNECTION)) {
             connection = connections++ == 0 ? field : connection;
         } else if (UNLIKELY(field->special)) {
