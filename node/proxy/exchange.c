@@ -8,6 +8,7 @@
 
 #include "node/base/mem.h"
 #include "node/proxy/access_log.h"
+#include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
 #include "node/proxy/proxy_int.h"
 
@@ -211,6 +212,14 @@ void exchange_response_head(struct exchange *exchange, struct h1_head *head, con
         exchange_answer(exchange, REASON_BAD_RESPONSE);
         return;
     }
+    struct buf *lines = &exchange->worker->lines;
+    if (exchange->rule->sticky != NULL) {
+        if (!shaped) {
+            buf_reset(lines);
+        }
+        affinity_set_cookie(exchange, lines);
+        shaped = true;
+    }
     exchange->response_begun = true;
     exchange->status = head->status;
     exchange_forget_replay(exchange);
@@ -220,7 +229,6 @@ void exchange_response_head(struct exchange *exchange, struct h1_head *head, con
         counter_add(&exchange->worker->stats.tunnels, 1);
     }
     exchange_note_head(exchange, head, bytes);
-    const struct buf *lines = &exchange->worker->lines;
     exchange->client->ops->head(exchange->client, head, bytes, shaped ? lines->data : NULL,
                                 shaped ? lines->len : 0);
 }

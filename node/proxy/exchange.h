@@ -186,6 +186,7 @@ struct exchange {
     bool fresh_only : 1;    /* no pooled connection for the next try */
     bool replayable : 1;    /* head and body hold everything that was sent */
     bool timed : 1;         /* timer runs */
+    bool token_is_old : 1;  /* of a key that is being replaced: set the cookie anew */
     bool interim_sent : 1;  /* the client has seen an interim response */
     bool queued : 1;        /* waited for a place */
     bool reused : 1;        /* sent on a kept connection */

@@ -3,6 +3,7 @@
  */
 #include "node/base/mem.h"
 #include "node/http/forwarded.h"
+#include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
 
 #include <stdio.h>
@@ -100,6 +101,12 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
         enum reason reason = shape(exchange, request, path, base, &how);
         if (reason != REASON_NONE) {
             return reason;
+        }
+    }
+    if (exchange->rule->sticky != NULL) {
+        affinity_hide_cookie(exchange, request, &how);
+        if (worker->lines.full) {
+            return REASON_HEADERS_TOO_BIG;
         }
     }
     buf_reset(&worker->head_out);

@@ -4,6 +4,7 @@
  */
 #include "node/http/uri.h"
 #include "node/proxy/access_log.h"
+#include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
 #include "node/proxy/proxy_int.h"
 
@@ -119,12 +120,13 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
     if (body_is_too_big(exchange, head)) {
         return REASON_BODY_TOO_BIG;
     }
-    exchange_set_retries(exchange, NULL, defaults);
+    exchange_set_retries(exchange, rule->retries, defaults);
     exchange->idempotent = method_is_idempotent(head->method_id);
-    exchange->backend = rule_draw(rule, &worker->rng);
+    exchange->backend = affinity_backend(exchange, request);
     if (exchange->backend == NULL) {
         return REASON_NO_ENDPOINT;
     }
+    affinity_key(exchange, request, &path);
     return exchange_build_head(exchange, request, &path, settings->base,
                                rule->forwarded_set ? rule->forwarded : defaults->forwarded);
 }

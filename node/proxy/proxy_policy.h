@@ -106,6 +106,7 @@ enum proxy_same_site {
 struct proxy_sticky {
     const char *cookie; /* its name */
     enum proxy_same_site same_site;
+    bool secure_set; /* else Secure for clients that come over TLS */
     bool secure;
     uint32_t max_age_s; /* 0: a session cookie */
     const char *path;   /* "/" */

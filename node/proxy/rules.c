@@ -5,6 +5,7 @@
 
 #include "node/base/mem.h"
 #include "node/proxy/catalog.h"
+#include "node/proxy/affinity.h"
 #include "node/proxy/policy.h"
 
 /* A place in the trie. Children are sorted by segment, so that a look-up is a binary search. */
@@ -189,6 +190,11 @@ static void rule_init(struct rule *rule, struct catalog *catalog, const struct p
     rule->forwarded = from->forwarded;
     rule->targets = mem_array(from->target_count, sizeof(*rule->targets));
     rule->policy = policy;
+    if (from->policy != NULL) {
+        const struct proxy_retries *retries = &from->policy->retries;
+        rule->sticky = sticky_new(from->policy->sticky);
+        rule->retries = retries->set ? mem_dup(retries, sizeof(*retries)) : NULL;
+    }
     uint32_t sum = 0;
     for (size_t i = 0; i < from->target_count; i++) {
         backend_ref(from->targets[i].backend);
@@ -235,6 +241,8 @@ void rules_deinit(struct rules *rules, struct catalog *catalog)
             backend_put(rule->targets[j].backend);
         }
         policy_free(rule->policy);
+        sticky_free(rule->sticky);
+        mem_free(rule->retries);
         mem_free(rule->targets);
         mem_free(rule->path);
         catalog_route_put(catalog, rule->route);

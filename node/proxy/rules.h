@@ -36,7 +36,9 @@ struct rule {
     enum forwarded_policy forwarded;
     uint32_t target_count;
     struct rule_target *targets;
-    struct policy *policy; /* NULL: asks for nothing */
+    struct policy *policy;         /* NULL: asks for nothing */
+    struct sticky *sticky;         /* affinity.h; NULL: none */
+    struct proxy_retries *retries; /* NULL: the default's */
 };
 
 struct rule_node;
