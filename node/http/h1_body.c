@@ -74,7 +74,7 @@ static const uint64_t forbidden_trailers =
 static int fail(struct h1_body *body, enum h1_fault fault)
 {
     body->state = STATE_FAULT;
-    body->fault = fault;
+    body->fault = (uint8_t)fault;
     bool is_limit = fault == H1_FAULT_BODY_TOO_BIG || fault == H1_FAULT_TRAILER_TOO_BIG;
     return is_limit ? RC_TOO_BIG : RC_INVALID;
 }
@@ -97,7 +97,7 @@ static void init_chunks(struct h1_body *body, const struct h1_body_limits *limit
 void h1_body_init(struct h1_body *body, enum h1_framing framing, uint64_t content_length,
                   const struct h1_body_limits *limits, struct buf *trailers)
 {
-    body->framing = framing;
+    body->framing = (uint8_t)framing;
     body->fault = H1_FAULT_NONE;
     body->received = 0;
     body->remaining = 0;
