@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *probe_result_label(enum probe_result result)
+const char *look_result_label(enum look_result result)
 {
-    static const char *const labels[PROBE_RESULT_COUNT] = {
-        [PROBE_PENDING] = "pending", [PROBE_GOOD] = "good",         [PROBE_CONNECT] = "connect",
-        [PROBE_TIMEOUT] = "timeout", [PROBE_CLOSED] = "closed",     [PROBE_STATUS] = "status",
-        [PROBE_BODY] = "body",       [PROBE_PROTOCOL] = "protocol", [PROBE_LOCAL] = "local",
+    static const char *const labels[LOOK_RESULT_COUNT] = {
+        [LOOK_PENDING] = "pending", [LOOK_GOOD] = "good",         [LOOK_CONNECT] = "connect",
+        [LOOK_TIMEOUT] = "timeout", [LOOK_CLOSED] = "closed",     [LOOK_STATUS] = "status",
+        [LOOK_BODY] = "body",       [LOOK_PROTOCOL] = "protocol", [LOOK_LOCAL] = "local",
     };
     return (size_t)result < ARRAY_LEN(labels) ? labels[result] : "?";
 }
@@ -32,23 +32,23 @@ void judge_deinit(struct judge *judge)
     buf_deinit(&judge->text);
 }
 
-static enum probe_result say(char why[PROBE_TEXT_MAX], enum probe_result result, const char *text)
+static enum look_result say(char why[LOOK_TEXT_MAX], enum look_result result, const char *text)
 {
-    (void)snprintf(why, PROBE_TEXT_MAX, "%s", text);
+    (void)snprintf(why, LOOK_TEXT_MAX, "%s", text);
     return result;
 }
 
-static enum probe_result malformed(enum h1_fault fault, char why[PROBE_TEXT_MAX])
+static enum look_result malformed(enum h1_fault fault, char why[LOOK_TEXT_MAX])
 {
-    (void)snprintf(why, PROBE_TEXT_MAX, "no valid HTTP response: %s", h1_fault_text(fault));
-    return PROBE_PROTOCOL;
+    (void)snprintf(why, LOOK_TEXT_MAX, "no valid HTTP response: %s", h1_fault_text(fault));
+    return LOOK_PROTOCOL;
 }
 
-static enum probe_result body_missing(const struct judge *judge, char why[PROBE_TEXT_MAX])
+static enum look_result body_missing(const struct judge *judge, char why[LOOK_TEXT_MAX])
 {
-    (void)snprintf(why, PROBE_TEXT_MAX, "body does not contain \"%.60s\"%s", judge->spec->body,
+    (void)snprintf(why, LOOK_TEXT_MAX, "body does not contain \"%.60s\"%s", judge->spec->body,
                    judge->text.len == CHECK_BODY_SEARCH_BYTES ? " in its first 64 kB" : "");
-    return PROBE_BODY;
+    return LOOK_BODY;
 }
 
 /* Append what fits and look where the new bytes may have completed the text. */
@@ -63,8 +63,8 @@ static bool found_in(struct judge *judge, const char *data, size_t len)
            memmem(judge->text.data + from, judge->text.len - from, judge->spec->body, need) != NULL;
 }
 
-static enum probe_result feed_body(struct judge *judge, const char *bytes, size_t len,
-                                   char why[PROBE_TEXT_MAX])
+static enum look_result feed_body(struct judge *judge, const char *bytes, size_t len,
+                                  char why[LOOK_TEXT_MAX])
 {
     size_t used = 0;
     while (used < len && !h1_body_done(&judge->body)) {
@@ -74,40 +74,40 @@ static enum probe_result feed_body(struct judge *judge, const char *bytes, size_
             return malformed(judge->body.fault, why);
         }
         if (piece.data_len > 0 && found_in(judge, piece.data, piece.data_len)) {
-            return say(why, PROBE_GOOD, "");
+            return say(why, LOOK_GOOD, "");
         }
         if (judge->text.len == CHECK_BODY_SEARCH_BYTES) {
             return body_missing(judge, why);
         }
         used += piece.used;
     }
-    return h1_body_done(&judge->body) ? body_missing(judge, why) : PROBE_PENDING;
+    return h1_body_done(&judge->body) ? body_missing(judge, why) : LOOK_PENDING;
 }
 
-/* A complete head: the result, or PROBE_PENDING with in_body or for the next head. */
-static enum probe_result judge_head(struct judge *judge, const struct h1_head *head,
-                                    char why[PROBE_TEXT_MAX])
+/* A complete head: the result, or LOOK_PENDING with in_body or for the next head. */
+static enum look_result judge_head(struct judge *judge, const struct h1_head *head,
+                                   char why[LOOK_TEXT_MAX])
 {
     if (head->status < 200 && head->status != 101) {
         judge->interims++;
         return judge->interims > JUDGE_INTERIM_MAX
-                   ? say(why, PROBE_PROTOCOL, "too many interim responses")
-                   : PROBE_PENDING;
+                   ? say(why, LOOK_PROTOCOL, "too many interim responses")
+                   : LOOK_PENDING;
     }
     if (!check_spec_wants_status(judge->spec, head->status)) {
-        (void)snprintf(why, PROBE_TEXT_MAX, "status %u", (unsigned)head->status);
-        return PROBE_STATUS;
+        (void)snprintf(why, LOOK_TEXT_MAX, "status %u", (unsigned)head->status);
+        return LOOK_STATUS;
     }
     if (judge->spec->body == NULL) {
-        return say(why, PROBE_GOOD, "");
+        return say(why, LOOK_GOOD, "");
     }
     judge->in_body = true;
     h1_body_init(&judge->body, head->framing, head->content_length, NULL, NULL);
-    return h1_body_done(&judge->body) ? body_missing(judge, why) : PROBE_PENDING;
+    return h1_body_done(&judge->body) ? body_missing(judge, why) : LOOK_PENDING;
 }
 
 /* Heads stand at the front of judge->head, with what follows them. */
-static enum probe_result take_heads(struct judge *judge, char why[PROBE_TEXT_MAX])
+static enum look_result take_heads(struct judge *judge, char why[LOOK_TEXT_MAX])
 {
     static const struct h1_limits limits = {.head_bytes = JUDGE_HEAD_BYTES_MAX,
                                             .field_count = JUDGE_FIELDS_MAX,
@@ -119,23 +119,23 @@ static enum probe_result take_heads(struct judge *judge, char why[PROBE_TEXT_MAX
         int rc = h1_parse_response(&judge->scan, judge->head.data, judge->head.len,
                                    judge->spec->method, &limits, &head);
         if (rc == RC_AGAIN) {
-            return PROBE_PENDING;
+            return LOOK_PENDING;
         }
         if (rc != RC_OK) {
             return malformed(head.fault, why);
         }
-        enum probe_result result = judge_head(judge, &head, why);
-        if (result != PROBE_PENDING) {
+        enum look_result result = judge_head(judge, &head, why);
+        if (result != LOOK_PENDING) {
             return result;
         }
         buf_drop(&judge->head, head.len);
         judge->scan = (struct h1_scan){0};
     }
-    return PROBE_PENDING;
+    return LOOK_PENDING;
 }
 
-enum probe_result judge_feed(struct judge *judge, const char *bytes, size_t len,
-                             char why[PROBE_TEXT_MAX])
+enum look_result judge_feed(struct judge *judge, const char *bytes, size_t len,
+                            char why[LOOK_TEXT_MAX])
 {
     while (len > 0) {
         if (judge->in_body) {
@@ -147,27 +147,27 @@ enum probe_result judge_feed(struct judge *judge, const char *bytes, size_t len,
         ASSERT(buf_put(&judge->head, bytes, part) == RC_OK);
         bytes += part;
         len -= part;
-        enum probe_result result = take_heads(judge, why);
-        if (result == PROBE_PENDING && judge->in_body) {
+        enum look_result result = take_heads(judge, why);
+        if (result == LOOK_PENDING && judge->in_body) {
             result = feed_body(judge, judge->head.data, judge->head.len, why);
             buf_reset(&judge->head);
         }
-        if (result != PROBE_PENDING) {
+        if (result != LOOK_PENDING) {
             return result;
         }
     }
-    return PROBE_PENDING;
+    return LOOK_PENDING;
 }
 
-enum probe_result judge_end(struct judge *judge, char why[PROBE_TEXT_MAX])
+enum look_result judge_end(struct judge *judge, char why[LOOK_TEXT_MAX])
 {
     if (!judge->in_body) {
-        return say(why, PROBE_CLOSED,
+        return say(why, LOOK_CLOSED,
                    judge->head.len > 0 ? "connection closed within the response"
                                        : "connection closed without a response");
     }
     if (h1_body_end(&judge->body) != RC_OK) {
-        return say(why, PROBE_CLOSED, "connection closed within the body");
+        return say(why, LOOK_CLOSED, "connection closed within the body");
     }
     return body_missing(judge, why);
 }

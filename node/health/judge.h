@@ -17,25 +17,25 @@ enum {
     JUDGE_HEAD_BYTES_MAX = 16 * 1024,
     JUDGE_FIELDS_MAX = 128,
     JUDGE_INTERIM_MAX = 8, /* 1xx responses before the final one */
-    PROBE_TEXT_MAX = 160,
+    LOOK_TEXT_MAX = 160,
 };
 
 /* How one look at an endpoint ended. */
-enum probe_result {
-    PROBE_PENDING = 0, /* not yet */
-    PROBE_GOOD,
-    PROBE_CONNECT, /* refused, unreachable */
-    PROBE_TIMEOUT,
-    PROBE_CLOSED,   /* closed or reset before the response was complete */
-    PROBE_STATUS,   /* none that is wanted */
-    PROBE_BODY,     /* the text is not there */
-    PROBE_PROTOCOL, /* no HTTP/1 response */
-    PROBE_LOCAL,    /* this node's own trouble: says nothing of the endpoint */
-    PROBE_RESULT_COUNT,
+enum look_result {
+    LOOK_PENDING = 0, /* not yet */
+    LOOK_GOOD,
+    LOOK_CONNECT, /* refused, unreachable */
+    LOOK_TIMEOUT,
+    LOOK_CLOSED,   /* closed or reset before the response was complete */
+    LOOK_STATUS,   /* none that is wanted */
+    LOOK_BODY,     /* the text is not there */
+    LOOK_PROTOCOL, /* no HTTP/1 response */
+    LOOK_LOCAL,    /* this node's own trouble: says nothing of the endpoint */
+    LOOK_RESULT_COUNT,
 };
 
 /* "good", "connect", ... for metric labels. Static. */
-const char *probe_result_label(enum probe_result result);
+const char *look_result_label(enum look_result result);
 
 struct judge {
     const struct check_spec *spec; /* borrowed */
@@ -51,12 +51,12 @@ struct judge {
 void judge_init(struct judge *judge, const struct check_spec *spec);
 void judge_deinit(struct judge *judge);
 
-/* The next bytes. PROBE_PENDING: come back with more. why: set with every other result. After one
- * that is not PROBE_PENDING only judge_deinit is legal. */
-enum probe_result judge_feed(struct judge *judge, const char *bytes, size_t len,
-                             char why[PROBE_TEXT_MAX]);
+/* The next bytes. LOOK_PENDING: come back with more. why: set with every other result. After one
+ * that is not LOOK_PENDING only judge_deinit is legal. */
+enum look_result judge_feed(struct judge *judge, const char *bytes, size_t len,
+                            char why[LOOK_TEXT_MAX]);
 
-/* The connection has ended; never PROBE_PENDING. */
-enum probe_result judge_end(struct judge *judge, char why[PROBE_TEXT_MAX]);
+/* The connection has ended; never LOOK_PENDING. */
+enum look_result judge_end(struct judge *judge, char why[LOOK_TEXT_MAX]);
 
 #endif

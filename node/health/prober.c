@@ -1,7 +1,7 @@
 /*
  * The schedule: three agendas behind one timer.
  *
- *   state    | agenda                     | probe
+ *   state    | agenda                     | look
  *   waiting  | steady or failing, by turn | NULL
  *   looking  | limits                     | running
  *
@@ -15,7 +15,7 @@
 #include "node/base/mem.h"
 #include "node/base/rng.h"
 #include "node/base/timesrc.h"
-#include "node/health/probe.h"
+#include "node/health/look.h"
 #include "node/net/agenda.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 struct prober_target {
     struct agenda_entry moment;
     struct prober *prober;
-    struct probe *probe; /* NULL: waiting */
+    struct look *look; /* NULL: waiting */
     struct check_spec *spec;
     struct check check;
     bool failing;
@@ -48,7 +48,7 @@ struct prober {
     size_t count;
     uint64_t slice; /* the slice of time in which `starts` were made */
     uint32_t starts;
-    uint64_t results[PROBE_RESULT_COUNT];
+    uint64_t results[LOOK_RESULT_COUNT];
     struct rng rng;
 };
 
@@ -104,7 +104,7 @@ static void wait_until(struct prober *prober, struct prober_target *target, uint
 /* The look is over: out of flight, nothing decided. */
 static void leave(struct prober *prober, struct prober_target *target)
 {
-    target->probe = NULL;
+    target->look = NULL;
     agenda_clear(&prober->limits, &target->moment);
     if (target->failing) {
         prober->looking_failing--;
@@ -122,15 +122,15 @@ static void keep_why(struct prober_target *target, const char *why)
     }
 }
 /* Of a target that is out of flight. */
-static void conclude(struct prober *prober, struct prober_target *target, enum probe_result result,
+static void conclude(struct prober *prober, struct prober_target *target, enum look_result result,
                      const char *why)
 {
     prober->results[result]++;
     const struct check_pace *pace = &target->spec->pace;
     bool turned = false;
-    if (result != PROBE_LOCAL) {
-        turned = check_observe(&target->check, pace, result == PROBE_GOOD);
-        target->failing = result != PROBE_GOOD;
+    if (result != LOOK_LOCAL) {
+        turned = check_observe(&target->check, pace, result == LOOK_GOOD);
+        target->failing = result != LOOK_GOOD;
         keep_why(target, why);
     }
     wait_until(prober, target,
@@ -141,7 +141,7 @@ static void conclude(struct prober *prober, struct prober_target *target, enum p
     }
 }
 
-static void on_done(void *arg, enum probe_result result, const char *why)
+static void on_done(void *arg, enum look_result result, const char *why)
 {
     struct prober_target *target = arg;
     struct prober *prober = target->prober;
@@ -152,31 +152,31 @@ static void on_done(void *arg, enum probe_result result, const char *why)
 
 static void time_out(struct prober *prober, struct prober_target *target)
 {
-    char why[PROBE_TEXT_MAX];
+    char why[LOOK_TEXT_MAX];
     uint32_t limit_ms = target->spec->pace.timeout_ms;
-    const char *what = probe_is_connected(target->probe) ? "response" : "connect";
+    const char *what = look_is_connected(target->look) ? "response" : "connect";
     if (limit_ms % 1000 == 0) {
         (void)snprintf(why, sizeof(why), "%s timed out after %" PRIu32 "s", what, limit_ms / 1000);
     } else {
         (void)snprintf(why, sizeof(why), "%s timed out after %" PRIu32 "ms", what, limit_ms);
     }
-    probe_cancel(target->probe);
+    look_cancel(target->look);
     leave(prober, target);
-    conclude(prober, target, PROBE_TIMEOUT, why);
+    conclude(prober, target, LOOK_TIMEOUT, why);
 }
 
 /* ---- starting ---- */
 
-static void look(struct prober *prober, struct prober_target *target, uint64_t now)
+static void begin(struct prober *prober, struct prober_target *target, uint64_t now)
 {
     char text[ADDR_TEXT_MAX];
-    char why[PROBE_TEXT_MAX] = "";
+    char why[LOOK_TEXT_MAX] = "";
     const char *host = target->host != NULL ? target->host : addr_format(&target->addr, text);
     agenda_clear(target->failing ? &prober->failing : &prober->steady, &target->moment);
     target->started_ms = now;
-    enum probe_result result = probe_start(prober->loop, target->spec, &target->addr, host, on_done,
-                                           target, &target->probe, why);
-    if (result != PROBE_PENDING) {
+    enum look_result result = look_start(prober->loop, target->spec, &target->addr, host, on_done,
+                                         target, &target->look, why);
+    if (result != LOOK_PENDING) {
         conclude(prober, target, result, why);
         return;
     }
@@ -216,7 +216,7 @@ static void start_due(struct prober *prober, uint64_t now)
             return;
         }
         prober->starts++;
-        look(prober, target, now);
+        begin(prober, target, now);
     }
 }
 
@@ -283,8 +283,8 @@ struct prober_target *prober_add(struct prober *prober, const struct addr *addr,
 /* In flight or not, it waits in no agenda afterwards. */
 static void stop_looking(struct prober *prober, struct prober_target *target)
 {
-    if (target->probe != NULL) {
-        probe_cancel(target->probe);
+    if (target->look != NULL) {
+        look_cancel(target->look);
         leave(prober, target);
     } else {
         agenda_clear(target->failing ? &prober->failing : &prober->steady, &target->moment);
@@ -352,9 +352,9 @@ void prober_metrics(const struct prober *prober, struct buf *out)
 {
     (void)buf_puts(out, "# HELP skein_health_checks_total Health checks by result.\n"
                         "# TYPE skein_health_checks_total counter\n");
-    for (size_t i = PROBE_GOOD; i < PROBE_RESULT_COUNT; i++) {
+    for (size_t i = LOOK_GOOD; i < LOOK_RESULT_COUNT; i++) {
         (void)buf_printf(out, "skein_health_checks_total{result=\"%s\"} %" PRIu64 "\n",
-                         probe_result_label((enum probe_result)i), prober->results[i]);
+                         look_result_label((enum look_result)i), prober->results[i]);
     }
     (void)buf_printf(out,
                      "# HELP skein_health_targets Addresses under active checks.\n"
