@@ -105,12 +105,13 @@ static bool accept_one(struct acceptor *acceptor)
     }
     struct addr peer;
     addr_from_sockaddr((struct sockaddr *)&from, &peer);
+    counter_add(&acceptor->accepted, 1);
     if (UNLIKELY(cidr_set_has(worker->proxy->proxy_trusted, &peer))) {
         greet_accept(worker, acceptor, fd, &peer);
     } else if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, &peer, NULL);
     } else {
-        client_accept(worker, fd, &peer, acceptor->port);
+        client_accept(worker, acceptor, fd, &peer, acceptor->port);
     }
     return true;
 }
@@ -154,6 +155,7 @@ void acceptor_pause(struct acceptor *acceptor)
 {
     if (!acceptor->paused && !acceptor->closed) {
         acceptor->paused = true;
+        counter_add(&acceptor->paused_count, 1);
         acceptor->worker->accepting_paused = true;
         (void)uv_poll_stop(&acceptor->poll); /* always 0 */
         worker_tick_soon(acceptor->worker);  /* which resumes it */

@@ -10,6 +10,7 @@
 
 #include "node/base/addr.h"
 #include "node/base/errors.h"
+#include "node/proxy/shared.h"
 
 #include <uv.h>
 
@@ -30,6 +31,11 @@ struct acceptor {
     bool opened;              /* poll is initialised */
     bool paused;
     bool closed;
+
+    /* Read by others. */
+    struct counter accepted;
+    struct counter paused_count; /* a connection or file limit was reached */
+    struct counter open;         /* HTTP connections by it */
 };
 
 /* Is the address free? Sockets with SO_REUSEPORT would share it with another process silently.

@@ -194,6 +194,8 @@ void access_begin(struct exchange *exchange, const struct exchange_request *requ
     const struct h1_head *head = request->head;
     exchange->log = chunk_take(&exchange->worker->chunks, DRAFT_FIRST);
     exchange->minor = head->minor;
+    draft_text(exchange, ACCESS_ITEM_LISTENER, request->listener, strlen(request->listener),
+               ADDR_TEXT_MAX);
     draft_text(exchange, ACCESS_ITEM_METHOD, request->bytes + head->method.off, head->method.len,
                ACCESS_METHOD_MAX);
     draft_text(exchange, ACCESS_ITEM_HOST, head->host_name, head->host_name_len, ACCESS_HOST_MAX);
@@ -379,8 +381,13 @@ void access_refused(struct worker *worker, const struct exchange_refusal *refusa
                            : refusal->reason == REASON_CLIENT_TIMEOUT ? EXCHANGE_END_TIME
                                                                       : EXCHANGE_END_PROXY);
     record.phase = ACCESS_PHASE_HEAD;
-    char bytes[256];
-    struct access_items items = {.bytes = bytes, .size = sizeof(bytes)};
+    union {
+        struct access_item align;
+        char bytes[256];
+    } room;
+    struct access_items items = {.bytes = room.bytes, .size = sizeof(room.bytes)};
+    access_item_put(&items, ACCESS_ITEM_LISTENER, refusal->listener, strlen(refusal->listener),
+                    ADDR_TEXT_MAX);
     access_log_put(worker, &record, &items);
 }
 

@@ -10,11 +10,13 @@
 #include "node/base/hashtable.h"
 #include "node/proxy/hosts.h"
 
-/* What one worker counts of a route. Made with its first request: 192 bytes, and most of a large
+/* What one worker counts of a route. Made with its first request: 256 bytes, and most of a large
  * number of routes are idle. */
 struct route_slot {
     struct traffic traffic;
     struct histogram duration;
+    struct counter connections; /* of a TCP route, that are over */
+    struct counter failures;    /* those that no endpoint took */
 };
 
 /* How much of a thing is shown by series of its own; see catalog_metrics.c. */
@@ -34,7 +36,7 @@ struct route {
     _Atomic(struct route_slot *) slots[]; /* NULL: that worker has seen no request for it */
 };
 
-enum { CATALOG_COUNTERS_MAX = 12, CATALOG_TIMES_MAX = 2 };
+enum { CATALOG_COUNTERS_MAX = 16, CATALOG_TIMES_MAX = 2 };
 
 /* Sums over workers, and over things that are gone or not shown. */
 struct catalog_sum {
@@ -56,7 +58,7 @@ struct series_budget {
 
 enum {
     SERIES_ROUTES_MAX = 50000,
-    SERIES_BACKENDS_MAX = 25000,
+    SERIES_BACKENDS_MAX = 50000,
     SERIES_ENDPOINTS_MAX = 25000,
 };
 

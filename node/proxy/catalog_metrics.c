@@ -12,6 +12,7 @@
  */
 #include "node/base/mem.h"
 #include "node/proxy/catalog.h"
+#include "node/proxy/queue.h"
 #include "node/proxy/stats_text.h"
 
 #include <utlist.h>
@@ -25,8 +26,11 @@ enum {
 struct counter_row {
     const char *metric;
     const char *help;
-    size_t offset; /* in struct backend_slot */
+    size_t offset; /* in the worker's slot; GAUGE: see backend_gauges */
+    bool rare;     /* no series while it is 0 */
 };
+
+enum { GAUGE = 1 }; /* no offset: counters are aligned */
 
 struct times_row {
     const char *metric;
@@ -40,6 +44,7 @@ struct kind_row {
     const char *help[3];
     const struct counter_row *counters;
     size_t counter_count;
+    size_t reserve; /* series without times that one usually has */
     const struct times_row *times;
     size_t times_count;
 };
@@ -48,8 +53,18 @@ static const struct times_row route_times[] = {
     {"skein_route_duration_seconds", "From the first byte of a request to the end of its response"},
 };
 
+static const struct counter_row route_counters[] = {
+    {"skein_route_connections_total", "Connections of TCP routes that are over",
+     offsetof(struct route_slot, connections), true},
+    {"skein_route_connection_failures_total", "Connections of TCP routes that no endpoint took",
+     offsetof(struct route_slot, failures), true},
+};
+
 static const struct kind_row route_kind = {
     .label = "route",
+    .counters = route_counters,
+    .counter_count = ARRAY_LEN(route_counters),
+    .reserve = 6,
     .metrics = {"skein_route_responses_total", "skein_route_request_bytes_total",
                 "skein_route_response_bytes_total"},
     .help = {"Responses by route and class", "Request bodies by route", "Response bodies by route"},
@@ -58,15 +73,31 @@ static const struct kind_row route_kind = {
 };
 
 static const struct counter_row backend_counters[] = {
+    {"skein_backend_endpoints", "Endpoints that may be asked", GAUGE, false},
+    {"skein_backend_endpoints_available", "Of them, those neither down nor ejected", GAUGE, false},
+    {"skein_backend_queue", "Exchanges and connections that wait for a place", GAUGE, true},
+    {"skein_backend_panic", "1: so few are available that all are used", GAUGE, true},
+    {"skein_backend_ejections_total", "Endpoints ejected for their failures", GAUGE, true},
     {"skein_backend_connect_errors_total", "Connects that failed or timed out",
-     offsetof(struct backend_slot, connect_errors)},
+     offsetof(struct backend_slot, connect_errors), false},
     {"skein_backend_response_errors_total", "Responses that were malformed, late or cut",
-     offsetof(struct backend_slot, response_errors)},
+     offsetof(struct backend_slot, response_errors), false},
     {"skein_backend_connections_reused_total", "Requests sent on a pooled connection",
-     offsetof(struct backend_slot, reused)},
+     offsetof(struct backend_slot, reused), false},
     {"skein_backend_retries_total", "Requests sent again, here or to another endpoint",
-     offsetof(struct backend_slot, retries)},
+     offsetof(struct backend_slot, retries), false},
+    {"skein_backend_retries_refused_total", "Requests not sent again: the budget was used up",
+     offsetof(struct backend_slot, retries_refused), true},
+    {"skein_backend_queued_total", "Exchanges and connections that waited for a place",
+     offsetof(struct backend_slot, queued), true},
+    {"skein_backend_queue_refused_total", "Refused because the queue was full",
+     offsetof(struct backend_slot, queue_refused), true},
+    {"skein_backend_queue_timeouts_total", "Waited for a place in vain",
+     offsetof(struct backend_slot, queue_timeouts), true},
+    {"skein_backend_raced_connects_total", "Connects that were raced by another",
+     offsetof(struct backend_slot, raced), true},
 };
+enum { BACKEND_GAUGES = 5, BACKEND_EJECTIONS = 4 };
 _Static_assert(ARRAY_LEN(backend_counters) <= CATALOG_COUNTERS_MAX, "room for each");
 
 static const struct times_row backend_times_rows[] = {
@@ -76,6 +107,7 @@ static const struct times_row backend_times_rows[] = {
 
 static const struct kind_row backend_kind = {
     .label = "backend",
+    .reserve = 12,
     .metrics = {"skein_backend_responses_total", "skein_backend_request_bytes_total",
                 "skein_backend_response_bytes_total"},
     .help = {"Responses by backend and class", "Request bodies by backend",
@@ -102,11 +134,6 @@ struct sheet {
 
 /* ---- the budget ---- */
 
-static size_t counters_cost(const struct kind_row *kind)
-{
-    return CLASSES + 2 + kind->counter_count;
-}
-
 static size_t times_cost(const struct kind_row *kind)
 {
     return kind->times_count * HISTOGRAM_SERIES;
@@ -115,7 +142,7 @@ static size_t times_cost(const struct kind_row *kind)
 static enum series_share decide(struct series_budget *budget, const struct kind_row *kind,
                                 bool active)
 {
-    size_t counters = counters_cost(kind);
+    size_t counters = kind->reserve;
     size_t times = times_cost(kind);
     if (budget->used + counters + times <= budget->max / 2) {
         budget->used += counters + times;
@@ -157,10 +184,10 @@ static void forget(struct series_budget *budget, const struct kind_row *kind,
     case SERIES_UNDECIDED:
         return;
     case SERIES_ALL:
-        budget->used -= counters_cost(kind) + times_cost(kind);
+        budget->used -= kind->reserve + times_cost(kind);
         return;
     case SERIES_COUNTERS:
-        budget->used -= counters_cost(kind);
+        budget->used -= kind->reserve;
         budget->folded_times--;
         merge_times(&budget->gone, sum);
         return;
@@ -189,6 +216,8 @@ static bool sum_route(const struct catalog *catalog, const struct route *route,
             active = true;
             traffic_merge(&sum->traffic, &slot->traffic);
             histogram_merge(&sum->times[0], &slot->duration);
+            counter_add(&sum->counters[0], counter_read(&slot->connections));
+            counter_add(&sum->counters[1], counter_read(&slot->failures));
         }
     }
     return active;
@@ -197,10 +226,11 @@ static bool sum_route(const struct catalog *catalog, const struct route *route,
 static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
 {
     *sum = (struct catalog_sum){0};
+    counter_set(&sum->counters[BACKEND_EJECTIONS], counter_read(&backend->ejections));
     for (size_t i = 0; i < backend->slot_count; i++) {
         const struct backend_slot *slot = &backend->slots[i];
         traffic_merge(&sum->traffic, &slot->traffic);
-        for (size_t row = 0; row < ARRAY_LEN(backend_counters); row++) {
+        for (size_t row = BACKEND_GAUGES; row < ARRAY_LEN(backend_counters); row++) {
             const void *at = (const char *)slot + backend_counters[row].offset;
             counter_add(&sum->counters[row], counter_read(at));
         }
@@ -211,6 +241,18 @@ static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
             histogram_merge(&sum->times[1], &times->response);
         }
     }
+}
+
+/* What is as it is now, and so is nothing that goes on counting when it goes; but ejections. */
+static void add_gauges(const struct backend *backend, struct catalog_sum *sum)
+{
+    uint32_t usable;
+    uint32_t available;
+    backend_availability(backend, &usable, &available);
+    counter_set(&sum->counters[0], usable);
+    counter_set(&sum->counters[1], available);
+    counter_set(&sum->counters[2], place_waiting(backend));
+    counter_set(&sum->counters[3], backend_panics(backend));
 }
 
 static bool has_traffic(const struct catalog_sum *sum)
@@ -284,13 +326,18 @@ static void put_responses(const struct sheet *sheet, const char *metric, struct 
 }
 
 /* One family with the counter at this offset of each thing. */
-static void put_counters(const struct sheet *sheet, const char *metric, const char *help,
-                         size_t offset, struct buf *out)
+static void put_counters(const struct sheet *sheet, const struct counter_row *row, size_t offset,
+                         struct buf *out)
 {
-    text_family(out, metric, "counter", help);
+    size_t len = strlen(row->metric);
+    bool counts = len > 6 && strcmp(row->metric + len - 6, "_total") == 0;
+    text_family(out, row->metric, counts ? "counter" : "gauge", row->help);
     for (size_t i = 0; i < sheet->count; i++) {
         const void *at = (const char *)&sheet->items[i].sum + offset;
-        text_series(out, metric, &sheet->items[i].label, "", counter_read(at));
+        uint64_t value = counter_read(at);
+        if (value != 0 || !row->rare) {
+            text_series(out, row->metric, &sheet->items[i].label, "", value);
+        }
     }
 }
 
@@ -298,12 +345,12 @@ static void put_sheet(struct sheet *sheet, const struct kind_row *kind, struct b
 {
     text_family(out, kind->metrics[0], "counter", kind->help[0]);
     put_responses(sheet, kind->metrics[0], out);
-    put_counters(sheet, kind->metrics[1], kind->help[1],
-                 offsetof(struct catalog_sum, traffic.bytes_in), out);
-    put_counters(sheet, kind->metrics[2], kind->help[2],
-                 offsetof(struct catalog_sum, traffic.bytes_out), out);
+    const struct counter_row in = {kind->metrics[1], kind->help[1], 0, false};
+    const struct counter_row bytes_out = {kind->metrics[2], kind->help[2], 0, false};
+    put_counters(sheet, &in, offsetof(struct catalog_sum, traffic.bytes_in), out);
+    put_counters(sheet, &bytes_out, offsetof(struct catalog_sum, traffic.bytes_out), out);
     for (size_t row = 0; row < kind->counter_count; row++) {
-        put_counters(sheet, kind->counters[row].metric, kind->counters[row].help,
+        put_counters(sheet, &kind->counters[row],
                      offsetof(struct catalog_sum, counters) + row * sizeof(struct counter), out);
     }
     for (size_t row = 0; row < kind->times_count; row++) {
@@ -353,6 +400,7 @@ static void format_backends(struct catalog *catalog, struct buf *out)
         if (backend->series_share == SERIES_UNDECIDED) {
             backend->series_share = decide(budget, &backend_kind, has_traffic(&sum));
         }
+        add_gauges(backend, &sum);
         show_shared(&sheet, &backend_kind, backend->name, (enum series_share)backend->series_share,
                     &sum);
     }
@@ -364,13 +412,28 @@ static void format_backends(struct catalog *catalog, struct buf *out)
 
 /* ---- endpoints ---- */
 
-enum endpoint_part { ENDPOINT_RESPONSES = 0, ENDPOINT_IN_FLIGHT, ENDPOINT_PARTS };
+enum endpoint_part {
+    ENDPOINT_RESPONSES = 0,
+    ENDPOINT_CONNECT_FAILURES,
+    ENDPOINT_IN_FLIGHT,
+    ENDPOINT_UP,
+    ENDPOINT_PARTS
+};
 
 static void put_endpoint(const struct endpoint *endpoint, enum endpoint_part part,
                          const char *metric, const struct buf *label, struct buf *out)
 {
     if (part == ENDPOINT_IN_FLIGHT) {
         text_series(out, metric, label, "", endpoint_load(endpoint));
+        return;
+    }
+    if (part == ENDPOINT_UP) {
+        text_series(out, metric, label, "", (endpoint_flags(endpoint) & ENDPOINT_OUT) == 0);
+        return;
+    }
+    if (part == ENDPOINT_CONNECT_FAILURES) {
+        text_series(out, metric, label, "",
+                    atomic_load_explicit(&endpoint->connect_failures, memory_order_relaxed));
         return;
     }
     struct traffic sum = {0};
@@ -409,7 +472,11 @@ static size_t format_endpoints(const struct catalog *catalog, struct buf *out)
     } parts[ENDPOINT_PARTS] = {
         [ENDPOINT_RESPONSES] = {"skein_endpoint_responses_total", "counter",
                                 "Responses by endpoint and class"},
-        [ENDPOINT_IN_FLIGHT] = {"skein_endpoint_in_flight", "gauge", "Exchanges under way"},
+        [ENDPOINT_CONNECT_FAILURES] = {"skein_endpoint_connect_failures_total", "counter",
+                                       "Connects that failed or timed out"},
+        [ENDPOINT_IN_FLIGHT] = {"skein_endpoint_in_flight", "gauge",
+                                "Exchanges and TCP connections under way"},
+        [ENDPOINT_UP] = {"skein_endpoint_up", "gauge", "0: checks found it down, or it is ejected"},
     };
     struct buf label;
     buf_init(&label, 8192);

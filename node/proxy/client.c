@@ -36,6 +36,7 @@ void client_close(struct client *client)
     DL_DELETE(worker->clients, client);
     wheel_clear(&worker->wheel, &client->timer);
     worker_client_closed(worker);
+    counter_add(&client->acceptor->open, UINT64_MAX); /* one less */
     sock_close(&client->sock);
 }
 
@@ -86,6 +87,7 @@ static void client_refuse(struct client *client, enum reason reason)
     }
     exchange_refused(worker_of(client), &(const struct exchange_refusal){
                                             .client = &client->addr,
+                                            .listener = client->acceptor->text,
                                             .start_ns = client->start_ns,
                                             .reason = reason,
                                         });
@@ -124,6 +126,7 @@ static void begin_exchange(struct client *client, const char *bytes,
         .client = &client->addr,
         .start_ns = client->start_ns,
         .routed_ns = routed_ns,
+        .listener = client->acceptor->text,
     };
     exchange_start(worker, &client->side, &request);
     const struct exchange *exchange = client->side.exchange;
@@ -450,7 +453,8 @@ void client_timeout(struct client *client)
     }
 }
 
-void client_accept(struct worker *worker, int fd, const struct addr *peer, uint16_t local_port)
+void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
+                   const struct addr *peer, uint16_t local_port)
 {
     struct client *client = pool_take(&worker->client_pool);
     memset(client, 0, sizeof(*client));
@@ -459,6 +463,8 @@ void client_accept(struct worker *worker, int fd, const struct addr *peer, uint1
     client->state = CLIENT_IDLE;
     buf_init(&client->trailers, CLIENT_TRAILER_BYTES_MAX);
     client->addr = *peer;
+    client->acceptor = acceptor;
+    counter_add(&acceptor->open, 1);
     fwd_peer_init(&client->peer, peer, local_port, false);
     DL_APPEND(worker->clients, client);
     worker_client_opened(worker);

@@ -39,7 +39,8 @@ struct client {
     struct wheel_entry timer;
     struct client *prev; /* utlist: the worker's */
     struct client *next;
-    struct task resume; /* takes up what is pipelined */
+    struct acceptor *acceptor; /* it came by */
+    struct task resume;        /* takes up what is pipelined */
     enum client_state state;
 
     bool resuming : 1; /* the task is queued */
@@ -71,7 +72,8 @@ struct client {
 };
 
 /* Take the descriptor of an accepted connection. */
-void client_accept(struct worker *worker, int fd, const struct addr *peer, uint16_t local_port);
+void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
+                   const struct addr *peer, uint16_t local_port);
 
 /* The worker drains: close what is idle; what is busy closes after its response. */
 void client_drain_all(struct worker *worker);

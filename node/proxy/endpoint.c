@@ -94,6 +94,7 @@ static void clear_flag(struct endpoint *endpoint, uint32_t flag)
 
 void endpoint_connect_failed(struct endpoint *endpoint, uint64_t now_ms)
 {
+    (void)atomic_fetch_add_explicit(&endpoint->connect_failures, 1, memory_order_relaxed);
     atomic_store_explicit(&endpoint->skip_until_ms, now_ms + ENDPOINT_SKIP_MS,
                           memory_order_relaxed);
     set_flag(endpoint, ENDPOINT_SKIPPED);

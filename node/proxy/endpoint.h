@@ -83,6 +83,7 @@ struct endpoint {
     _Atomic uint32_t flags;                          /* enum endpoint_flag */
     _Atomic uint32_t waiting;                        /* who want this one only (queue.h) */
     _Atomic uint32_t connect_us;                     /* smoothed; 0: not known */
+    _Atomic uint64_t connect_failures;
     _Atomic uint64_t skip_until_ms;
     _Atomic uint64_t ejected_until_ms;
     _Atomic uint64_t ramp_from_ms;

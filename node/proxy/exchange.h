@@ -209,6 +209,7 @@ struct exchange_request {
     const char *bytes;
     const struct fwd_peer *peer;
     const struct addr *client; /* the peer's address, or what its PROXY header says */
+    const char *listener;      /* "0.0.0.0:80" */
     uint64_t start_ns;         /* first byte */
     uint64_t routed_ns;        /* all of the head; start_ns when it came in one piece */
 };
@@ -216,6 +217,7 @@ struct exchange_request {
 /* A request that never became an exchange. */
 struct exchange_refusal {
     const struct addr *client;
+    const char *listener;
     uint64_t start_ns;  /* first byte; 0: not a byte came */
     enum reason reason; /* REASON_NONE: the client went away, nothing was answered */
 };

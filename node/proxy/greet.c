@@ -28,7 +28,7 @@ static int take_header(struct worker *worker, int fd, struct proxy_header *ret_h
 }
 
 /* It is as any other now. */
-static void hand_over(struct worker *worker, const struct acceptor *acceptor, int fd,
+static void hand_over(struct worker *worker, struct acceptor *acceptor, int fd,
                       const struct addr *peer, const struct proxy_header *header)
 {
     const struct addr *source = header->told ? &header->source : peer;
@@ -36,7 +36,8 @@ static void hand_over(struct worker *worker, const struct acceptor *acceptor, in
     if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, source, local);
     } else {
-        client_accept(worker, fd, source, local != NULL ? addr_port(local) : acceptor->port);
+        client_accept(worker, acceptor, fd, source,
+                      local != NULL ? addr_port(local) : acceptor->port);
     }
 }
 
@@ -77,7 +78,7 @@ static void on_events(struct tcp_poll_item *item, uint32_t events)
     if (rc == RC_AGAIN && (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) {
         return;
     }
-    const struct acceptor *acceptor = greet->acceptor;
+    struct acceptor *acceptor = greet->acceptor;
     struct addr peer = greet->peer;
     int fd = greet_end(greet);
     if (rc == RC_OK) {
@@ -94,8 +95,7 @@ void greet_timeout(struct greet *greet)
     refuse(worker, greet_end(greet));
 }
 
-void greet_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
-                  const struct addr *peer)
+void greet_accept(struct worker *worker, struct acceptor *acceptor, int fd, const struct addr *peer)
 {
     struct proxy_header header;
     int rc = take_header(worker, fd, &header); /* most come with the first segment */

@@ -23,7 +23,7 @@ struct greet {
     struct tcp_poll_item item;
     int fd; /* -1: over */
     struct worker *worker;
-    const struct acceptor *acceptor;
+    struct acceptor *acceptor;
     struct greet *prev; /* utlist: the worker's */
     struct greet *next;
     struct addr peer;
@@ -32,7 +32,7 @@ struct greet {
 };
 
 /* Take an accepted descriptor. */
-void greet_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
+void greet_accept(struct worker *worker, struct acceptor *acceptor, int fd,
                   const struct addr *peer);
 
 /* The wheel fired its entry: too late. */

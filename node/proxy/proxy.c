@@ -8,6 +8,7 @@
 #include "node/base/timesrc.h"
 #include "node/proxy/access_log.h"
 #include "node/proxy/proxy_int.h"
+#include "node/proxy/stats_text.h"
 #include "node/proxy/tcp_port.h"
 
 #include <errno.h>
@@ -380,6 +381,41 @@ void proxy_reclaim(struct proxy *proxy)
     (void)qsbr_reclaim(&proxy->catalog.qsbr);
 }
 
+/* Of the listeners for HTTP; the port of a TCP route is known by its route. */
+static void listener_metrics(const struct proxy *proxy, struct buf *out)
+{
+    static const struct {
+        const char *metric;
+        const char *type;
+        const char *help;
+        size_t offset;
+    } rows[] = {
+        {"skein_listener_connections_total", "counter", "Connections accepted by a listener",
+         offsetof(struct acceptor, accepted)},
+        {"skein_listener_connections", "gauge", "HTTP connections open now, by listener",
+         offsetof(struct acceptor, open)},
+        {"skein_listener_pauses_total", "counter",
+         "Times that accepting paused because a connection or file limit was reached",
+         offsetof(struct acceptor, paused_count)},
+    };
+    struct buf label;
+    buf_init(&label, 256);
+    for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
+        text_family(out, rows[row].metric, rows[row].type, rows[row].help);
+        for (size_t i = 0; i < proxy->listen_count; i++) {
+            uint64_t sum = 0;
+            for (size_t j = 0; j < proxy->worker_count; j++) {
+                const char *acceptor = (const char *)&proxy->workers[j]->acceptors[i];
+                sum += counter_read((const void *)(acceptor + rows[row].offset));
+            }
+            buf_reset(&label);
+            text_label(&label, "listener", proxy->workers[0]->acceptors[i].text);
+            text_series(out, rows[row].metric, &label, "", sum);
+        }
+    }
+    buf_deinit(&label);
+}
+
 void proxy_metrics(struct proxy *proxy, struct buf *out)
 {
     struct stats **blocks = mem_array(proxy->worker_count, sizeof(*blocks));
@@ -388,6 +424,7 @@ void proxy_metrics(struct proxy *proxy, struct buf *out)
     }
     stats_format(blocks, proxy->worker_count, out);
     mem_free(blocks);
+    listener_metrics(proxy, out);
     access_log_metrics(proxy->access_log, out);
     catalog_metrics(&proxy->catalog, out);
 }

@@ -111,6 +111,12 @@ static void tcp_end(struct tcp *tcp, enum exchange_end why)
     tcp->state = TCP_GONE;
     tcp->why = why;
     count_traffic(tcp);
+    struct route_slot *route = route_slot(tcp->rule->route, worker->idx);
+    if (tcp->failure != REASON_NONE) {
+        counter_add(&route->failures, 1);
+    } else if (tcp->upstream.fd >= 0) {
+        counter_add(&route->connections, 1);
+    }
     log_end(tcp);
     DL_DELETE(worker->tcps, tcp);
     wheel_clear(&worker->wheel, &tcp->timer);
