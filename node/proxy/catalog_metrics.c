@@ -12,7 +12,6 @@
  */
 #include "node/base/mem.h"
 #include "node/proxy/catalog.h"
-#include "node/proxy/queue.h"
 #include "node/proxy/stats_text.h"
 
 #include <utlist.h>
@@ -26,11 +25,9 @@ enum {
 struct counter_row {
     const char *metric;
     const char *help;
-    size_t offset; /* in the worker's slot; GAUGE: see backend_gauges */
+    size_t offset; /* in the worker's slot */
     bool rare;     /* no series while it is 0 */
 };
-
-enum { GAUGE = 1 }; /* no offset: counters are aligned */
 
 struct times_row {
     const char *metric;
@@ -73,11 +70,6 @@ static const struct kind_row route_kind = {
 };
 
 static const struct counter_row backend_counters[] = {
-    {"skein_backend_endpoints", "Endpoints that may be asked", GAUGE, false},
-    {"skein_backend_endpoints_available", "Of them, those neither down nor ejected", GAUGE, false},
-    {"skein_backend_queue", "Exchanges and connections that wait for a place", GAUGE, true},
-    {"skein_backend_panic", "1: so few are available that all are used", GAUGE, true},
-    {"skein_backend_ejections_total", "Endpoints ejected for their failures", GAUGE, true},
     {"skein_backend_connect_errors_total", "Connects that failed or timed out",
      offsetof(struct backend_slot, connect_errors), false},
     {"skein_backend_response_errors_total", "Responses that were malformed, late or cut",
@@ -86,18 +78,17 @@ static const struct counter_row backend_counters[] = {
      offsetof(struct backend_slot, reused), false},
     {"skein_backend_retries_total", "Requests sent again, here or to another endpoint",
      offsetof(struct backend_slot, retries), false},
-    {"skein_backend_retries_refused_total", "Requests not sent again: the budget was used up",
-     offsetof(struct backend_slot, retries_refused), true},
-    {"skein_backend_queued_total", "Exchanges and connections that waited for a place",
-     offsetof(struct backend_slot, queued), true},
-    {"skein_backend_queue_refused_total", "Refused because the queue was full",
-     offsetof(struct backend_slot, queue_refused), true},
-    {"skein_backend_queue_timeouts_total", "Waited for a place in vain",
-     offsetof(struct backend_slot, queue_timeouts), true},
-    {"skein_backend_raced_connects_total", "Connects that were raced by another",
-     offsetof(struct backend_slot, raced), true},
+    {"skein_backend_retries_refused_total", "Repetitions that the budget did not allow",
+     offsetof(struct backend_slot, retries_refused), false},
+    {"skein_backend_queued_total", "Requests that had to wait for an endpoint",
+     offsetof(struct backend_slot, queued), false},
+    {"skein_backend_queue_refused_total", "Requests for which the queue had no room",
+     offsetof(struct backend_slot, queue_refused), false},
+    {"skein_backend_queue_timeouts_total", "Requests that waited in vain",
+     offsetof(struct backend_slot, queue_timeouts), false},
+    {"skein_backend_connects_raced_total", "Slow connects that were raced by another",
+     offsetof(struct backend_slot, raced), false},
 };
-enum { BACKEND_GAUGES = 5, BACKEND_EJECTIONS = 4 };
 _Static_assert(ARRAY_LEN(backend_counters) <= CATALOG_COUNTERS_MAX, "room for each");
 
 static const struct times_row backend_times_rows[] = {
@@ -107,7 +98,7 @@ static const struct times_row backend_times_rows[] = {
 
 static const struct kind_row backend_kind = {
     .label = "backend",
-    .reserve = 12,
+    .reserve = 22,
     .metrics = {"skein_backend_responses_total", "skein_backend_request_bytes_total",
                 "skein_backend_response_bytes_total"},
     .help = {"Responses by backend and class", "Request bodies by backend",
@@ -226,11 +217,10 @@ static bool sum_route(const struct catalog *catalog, const struct route *route,
 static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
 {
     *sum = (struct catalog_sum){0};
-    counter_set(&sum->counters[BACKEND_EJECTIONS], counter_read(&backend->ejections));
     for (size_t i = 0; i < backend->slot_count; i++) {
         const struct backend_slot *slot = &backend->slots[i];
         traffic_merge(&sum->traffic, &slot->traffic);
-        for (size_t row = BACKEND_GAUGES; row < ARRAY_LEN(backend_counters); row++) {
+        for (size_t row = 0; row < ARRAY_LEN(backend_counters); row++) {
             const void *at = (const char *)slot + backend_counters[row].offset;
             counter_add(&sum->counters[row], counter_read(at));
         }
@@ -241,18 +231,6 @@ static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
             histogram_merge(&sum->times[1], &times->response);
         }
     }
-}
-
-/* What is as it is now, and so is nothing that goes on counting when it goes; but ejections. */
-static void add_gauges(const struct backend *backend, struct catalog_sum *sum)
-{
-    uint32_t usable;
-    uint32_t available;
-    backend_availability(backend, &usable, &available);
-    counter_set(&sum->counters[0], usable);
-    counter_set(&sum->counters[1], available);
-    counter_set(&sum->counters[2], place_waiting(backend));
-    counter_set(&sum->counters[3], backend_panics(backend));
 }
 
 static bool has_traffic(const struct catalog_sum *sum)
@@ -329,9 +307,7 @@ static void put_responses(const struct sheet *sheet, const char *metric, struct 
 static void put_counters(const struct sheet *sheet, const struct counter_row *row, size_t offset,
                          struct buf *out)
 {
-    size_t len = strlen(row->metric);
-    bool counts = len > 6 && strcmp(row->metric + len - 6, "_total") == 0;
-    text_family(out, row->metric, counts ? "counter" : "gauge", row->help);
+    text_family(out, row->metric, "counter", row->help);
     for (size_t i = 0; i < sheet->count; i++) {
         const void *at = (const char *)&sheet->items[i].sum + offset;
         uint64_t value = counter_read(at);
@@ -400,7 +376,6 @@ static void format_backends(struct catalog *catalog, struct buf *out)
         if (backend->series_share == SERIES_UNDECIDED) {
             backend->series_share = decide(budget, &backend_kind, has_traffic(&sum));
         }
-        add_gauges(backend, &sum);
         show_shared(&sheet, &backend_kind, backend->name, (enum series_share)backend->series_share,
                     &sum);
     }
