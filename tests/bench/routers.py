@@ -201,10 +201,10 @@ class Haproxy(Router):
 
 
 class HaproxySplice(Haproxy):
-    """Moves bytes inside the kernel where it thinks that it pays; off in its defaults."""
+    """Moves the bytes of answers inside the kernel; off in its defaults."""
 
     name = "haproxy+splice"
-    splice = "  option splice-auto"
+    splice = "  option splice-response"
 
 
 class Nginx(Router):
