@@ -7,6 +7,7 @@
 #ifndef SKEIN_PROTO_CHECKS_H
 #define SKEIN_PROTO_CHECKS_H
 
+#include "node/base/template.h"
 #include "proto/fault.h"
 #include "proto/validate.h"
 
@@ -17,6 +18,7 @@ enum {
     CAPTURES_MAX = 20,
     ERROR_PAGES_MAX = 32,
     PEOPLE_TEXT_MAX = 4096, /* bytes of descriptions */
+    HEALTH_BODY_MAX = 1024, /* bytes that a health check looks for */
 };
 
 /* ---- checks_scalar.c ---- */
@@ -49,6 +51,10 @@ void check_absent(struct faults *faults, const char *field, bool present, const 
 /* ---- checks_http.c ---- */
 
 void check_timeouts(struct faults *faults, const Skein__Timeouts *timeouts, bool settings);
+/* A header that may be set: neither of framing nor of one connection. NULL is a fault. */
+void check_header_name(struct faults *faults, const char *field, const char *name);
+void check_template(struct faults *faults, const char *field, const char *text,
+                    enum template_place place);
 void check_headers(struct faults *faults, const Skein__HeaderActions *headers);
 void check_hsts(struct faults *faults, const Skein__Hsts *hsts);
 void check_captures(struct faults *faults, const Skein__Captures *captures);

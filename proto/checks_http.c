@@ -3,6 +3,7 @@
  */
 #include "proto/checks.h"
 
+#include "node/base/mem.h"
 #include "proto/scalar.h"
 
 #include <ctype.h>
@@ -43,7 +44,7 @@ void check_timeouts(struct faults *faults, const Skein__Timeouts *timeouts, bool
     faults_leave(faults, mark);
 }
 
-/* Headers that frame the message, name the host or carry credentials are not for rules to set. */
+/* Headers that frame the message, name the host or bind clients are not for rules to change. */
 static const struct {
     const char *name;
     const char *why;
@@ -51,10 +52,12 @@ static const struct {
     {"Strict-Transport-Security", "; use hsts"},
     {"Host", "; use rewrite.host"},
     {"Cookie", ""},
-    {"Set-Cookie", ""},
+    {"Set-Cookie", "; use sticky for affinity"},
     {"Proxy", ""},
     {"Connection", ""},
     {"Content-Length", ""},
+    {"Expect", ""},
+    {"HTTP2-Settings", ""},
     {"Keep-Alive", ""},
     {"Proxy-Connection", ""},
     {"TE", ""},
@@ -63,7 +66,7 @@ static const struct {
     {"Upgrade", ""},
 };
 
-static void check_header_name(struct faults *faults, const char *field, const char *name)
+void check_header_name(struct faults *faults, const char *field, const char *name)
 {
     if (name == NULL || name[0] == '\0') {
         fault_field(faults, field, "is missing; wants the name of a header");
@@ -97,8 +100,18 @@ static void check_header_value(struct faults *faults, const char *field, const c
     }
 }
 
+void check_template(struct faults *faults, const char *field, const char *text,
+                    enum template_place place)
+{
+    struct err_info err;
+    if (text != NULL && template_check(text, place, &err) != RC_OK) {
+        fault_field(faults, field, "%s", err.text);
+    }
+}
+
 static void check_header_list(struct faults *faults, const char *field,
-                              Skein__HeaderAction *const *actions, size_t count)
+                              Skein__HeaderAction *const *actions, size_t count,
+                              enum template_place place)
 {
     check_count(faults, field, count, HEADER_ACTIONS_MAX);
     for (size_t i = 0; i < MIN(count, (size_t)HEADER_ACTIONS_MAX); i++) {
@@ -111,6 +124,7 @@ static void check_header_list(struct faults *faults, const char *field,
             fault_field(faults, "value", "is missing; wants the value of the header");
         } else {
             check_header_value(faults, "value", action->value);
+            check_template(faults, "value", action->value, place);
         }
         faults_leave(faults, item);
     }
@@ -122,8 +136,9 @@ void check_headers(struct faults *faults, const Skein__HeaderActions *headers)
         return;
     }
     size_t mark = faults_enter(faults, "headers");
-    check_header_list(faults, "request", headers->request, headers->n_request);
-    check_header_list(faults, "response", headers->response, headers->n_response);
+    check_header_list(faults, "request", headers->request, headers->n_request, TEMPLATE_IN_REQUEST);
+    check_header_list(faults, "response", headers->response, headers->n_response,
+                      TEMPLATE_IN_RESPONSE);
     faults_leave(faults, mark);
 }
 
@@ -298,6 +313,45 @@ static bool is_status_range(const char *text)
     return low >= 100 && low <= high && high <= 599;
 }
 
+/* A path as a route has it, and a query after it. */
+static void check_health_path(struct faults *faults, const char *path)
+{
+    const char *query = path != NULL ? strchr(path, '?') : NULL;
+    if (query == NULL) {
+        check_path(faults, "path", path);
+        return;
+    }
+    char *before = mem_strndup(path, (size_t)(query - path));
+    check_path(faults, "path", before);
+    mem_free(before);
+    for (const char *at = query; *at != '\0'; at++) {
+        if (*at <= ' ' || *at > '~' || *at == '#') {
+            fault_field(faults, "path", "has the byte 0x%02X in its query; write it as %%%02X",
+                        (unsigned char)*at, (unsigned char)*at);
+            return;
+        }
+    }
+    if (strlen(path) > PATH_MAX_BYTES) {
+        fault_field(faults, "path", "is %zu bytes long; at most %d are accepted", strlen(path),
+                    PATH_MAX_BYTES);
+    }
+}
+
+static void check_health_body(struct faults *faults, const Skein__HealthCheck *health)
+{
+    if (health->body == NULL) {
+        return;
+    }
+    size_t len = strlen(health->body);
+    check_absent(faults, "body", health->type != SKEIN__HEALTH_CHECK__TYPE__Http,
+                 "unless type is Http");
+    check_absent(faults, "body", health->method != NULL && strcmp(health->method, "HEAD") == 0,
+                 "with method: HEAD, which has no body");
+    if (len == 0 || len > HEALTH_BODY_MAX) {
+        fault_field(faults, "body", "is %zu bytes long; wants 1 to %d", len, HEALTH_BODY_MAX);
+    }
+}
+
 static void check_health_http(struct faults *faults, const Skein__HealthCheck *health)
 {
     bool http = health->type == SKEIN__HEALTH_CHECK__TYPE__Http;
@@ -305,7 +359,11 @@ static void check_health_http(struct faults *faults, const Skein__HealthCheck *h
     check_absent(faults, "method", !http && health->method != NULL, "unless type is Http");
     check_absent(faults, "statuses", !http && health->n_statuses != 0, "unless type is Http");
     check_absent(faults, "headers", !http && health->n_headers != 0, "unless type is Http");
-    check_path(faults, "path", health->path);
+    check_absent(faults, "host",
+                 health->type == SKEIN__HEALTH_CHECK__TYPE__Tcp && health->host != NULL,
+                 "with type: Tcp");
+    check_health_body(faults, health);
+    check_health_path(faults, health->path);
     check_server_name(faults, "host", health->host);
     check_token(faults, "method", health->method, "method such as GET");
     check_count(faults, "statuses", health->n_statuses, 16);
@@ -346,6 +404,7 @@ void check_health(struct faults *faults, const Skein__HealthCheck *health)
     }
     check_people_text(faults, "service", health->service, 256);
     check_duration(faults, "interval", health->interval, 100, 86400000);
+    check_duration(faults, "intervalDown", health->interval_down, 100, 86400000);
     check_duration(faults, "timeout", health->timeout, 10, 600000);
     check_u32(faults, "rise", health->has_rise, health->rise, 1, 100);
     check_u32(faults, "fall", health->has_fall, health->fall, 1, 100);

@@ -26,6 +26,21 @@ static const struct offer {
     {"Route", "to", NULL},
     {"Route", "tls.termination", "None"},
     {"Route", "forwarded", NULL},
+    {"Route", "rewrite", NULL},
+    {"Route", "redirect", NULL},
+    {"Route", "headers", NULL},
+    {"Route", "cors", NULL},
+    {"Route", "allowFrom", NULL},
+    {"Route", "denyFrom", NULL},
+    {"Route", "rateLimit.requests", NULL},
+    {"Route", "rateLimit.window", NULL},
+    {"Route", "rateLimit.burst", NULL},
+    {"Route", "rateLimit.key", NULL},
+    {"Route", "rateLimit.header", NULL},
+    {"Route", "rateLimit.scope", "Node"},
+    {"Route", "rateLimit.connections", NULL},
+    {"Route", "limits", NULL},
+    {"Route", "errorPages", NULL},
     {"Route", "timeouts.connect", NULL},
     {"Route", "timeouts.client", NULL},
     {"Route", "timeouts.server", NULL},
@@ -35,7 +50,21 @@ static const struct offer {
     {"Backend", "endpoints", NULL},
     {"Backend", "protocol", "Http1"},
     {"Backend", "proxyProtocol", "Off"},
-    {"Backend", "healthCheck.type", "None"},
+    {"Backend", "healthCheck.type", "None Tcp Http"},
+    {"Backend", "healthCheck.path", NULL},
+    {"Backend", "healthCheck.host", NULL},
+    {"Backend", "healthCheck.method", NULL},
+    {"Backend", "healthCheck.statuses", NULL},
+    {"Backend", "healthCheck.headers", NULL},
+    {"Backend", "healthCheck.body", NULL},
+    {"Backend", "healthCheck.interval", NULL},
+    {"Backend", "healthCheck.intervalDown", NULL},
+    {"Backend", "healthCheck.timeout", NULL},
+    {"Backend", "healthCheck.rise", NULL},
+    {"Backend", "healthCheck.fall", NULL},
+    {"Backend", "healthCheck.port", NULL},
+    {"Backend", "resolveInterval", NULL},
+    {"Backend", "resolveHold", NULL},
 
     {"Endpoint", "backend", NULL},
     {"Endpoint", "address", NULL},
@@ -49,13 +78,32 @@ static const struct offer {
     {"Settings", "timeouts.clientHeader", NULL},
     {"Settings", "timeouts.keepAlive", NULL},
     {"Settings", "forwarded", NULL},
+    {"Settings", "trustedProxies", NULL},
+    {"Settings", "headers", NULL},
+    {"Settings", "hsts", NULL},
+    {"Settings", "uniqueId", NULL},
+    {"Settings", "errorPages", NULL},
     {"Settings", "dotSegments", NULL},
     {"Settings", "limits.headerBytes", NULL},
     {"Settings", "limits.headerCount", NULL},
     {"Settings", "limits.uriBytes", NULL},
     {"Settings", "limits.bodyBytes", NULL},
     {"Settings", "limits.idlePerEndpoint", NULL},
+    {"Settings", "limits.connectionsPerClient", NULL},
     {"Settings", "retries.attempts", NULL},
+    {"Settings", "healthCheck.type", "None Tcp Http"},
+    {"Settings", "healthCheck.path", NULL},
+    {"Settings", "healthCheck.host", NULL},
+    {"Settings", "healthCheck.method", NULL},
+    {"Settings", "healthCheck.statuses", NULL},
+    {"Settings", "healthCheck.headers", NULL},
+    {"Settings", "healthCheck.body", NULL},
+    {"Settings", "healthCheck.interval", NULL},
+    {"Settings", "healthCheck.intervalDown", NULL},
+    {"Settings", "healthCheck.timeout", NULL},
+    {"Settings", "healthCheck.rise", NULL},
+    {"Settings", "healthCheck.fall", NULL},
+    {"Settings", "healthCheck.port", NULL},
 
     {"Node", "labels", NULL},
 };
@@ -162,36 +210,6 @@ static void check_message(struct walk *walk, const ProtobufCMessage *message, un
     }
 }
 
-/* Names are resolved by a later version; until then an endpoint is an address. */
-static void check_address(const char *address, struct faults *faults)
-{
-    char canonical[ENDPOINT_ADDRESS_MAX];
-    if (address != NULL && endpoint_address_canonical(address, canonical, NULL) == RC_OK &&
-        !endpoint_address_is_ip(canonical)) {
-        fault_field(faults, "address",
-                    "\"%s\" is a name; names are not available in this version, accepted are "
-                    "10.1.0.4:8080 and [2001:db8::1]:8080",
-                    address);
-    }
-}
-
-static void check_addresses(const struct kind *kind, const ProtobufCMessage *spec,
-                            struct faults *faults)
-{
-    if (kind->descriptor == &skein__endpoint__descriptor) {
-        check_address(((const Skein__EndpointSpec *)spec)->address, faults);
-    } else if (kind->descriptor == &skein__backend__descriptor) {
-        const Skein__BackendSpec *backend = (const Skein__BackendSpec *)spec;
-        size_t list = faults_enter(faults, "endpoints");
-        for (size_t i = 0; i < backend->n_endpoints; i++) {
-            size_t mark = faults_enter_idx(faults, i);
-            check_address(backend->endpoints[i]->address, faults);
-            faults_leave(faults, mark);
-        }
-        faults_leave(faults, list);
-    }
-}
-
 void object_check_offered(const struct kind *kind, const ProtobufCMessage *message,
                           struct faults *faults)
 {
@@ -202,6 +220,5 @@ void object_check_offered(const struct kind *kind, const ProtobufCMessage *messa
     struct walk walk = {.kind = kind, .faults = faults};
     size_t mark = faults_enter(faults, "spec");
     check_message(&walk, object->spec, 0);
-    check_addresses(kind, object->spec, faults);
     faults_leave(faults, mark);
 }

@@ -172,6 +172,7 @@ void validate_backend(const ProtobufCMessage *message, struct faults *faults)
     check_pool(faults, spec->pool);
     check_u32(faults, "panicPercent", spec->has_panic_percent, spec->panic_percent, 0, 100);
     check_duration(faults, "resolveInterval", spec->resolve_interval, 1000, 86400000);
+    check_duration(faults, "resolveHold", spec->resolve_hold, 0, 30ULL * 86400000);
     faults_leave(faults, mark);
 }
 

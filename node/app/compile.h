@@ -4,6 +4,7 @@
 #ifndef SKEIN_NODE_APP_COMPILE_H
 #define SKEIN_NODE_APP_COMPILE_H
 
+#include "node/health/check_spec.h"
 #include "node/proxy/proxy.h"
 #include "proto/object.h"
 
@@ -20,5 +21,15 @@ enum forwarded_policy compile_forwarded(Skein__ForwardedPolicy policy);
 
 /* How a backend uses its endpoints; spec may be NULL. Borrows texts of spec. */
 struct proxy_backend compile_backend(const Skein__BackendSpec *spec);
+
+/* ---- compile_check.c ---- */
+
+/* The check of a backend as it is to run, over that of Settings; both may be NULL. False: there is
+ * none. ret_check borrows the parts of both. */
+bool compile_check_merge(const Skein__HealthCheck *own, const Skein__HealthCheck *defaults,
+                         Skein__HealthCheck *ret_check);
+
+/* A merged check for the checker; texts are borrowed. */
+void compile_check(const Skein__HealthCheck *check, struct check_config *ret_config);
 
 #endif

@@ -84,6 +84,9 @@ void node_metrics(struct node *node, struct buf *out)
     metrics_store(node, out);
     metrics_cluster(node, out);
     gossip_net_metrics(node->net, out);
+    if (node->routing != NULL) {
+        routing_metrics(node->routing, out);
+    }
     if (node->proxy != NULL) {
         proxy_metrics(node->proxy, out);
     }

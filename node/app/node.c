@@ -381,6 +381,7 @@ static int start_replica(struct node *node, const struct key_ring *keys, struct 
     node->net = NULL;
     routing_free(node->routing);
     node->routing = routing_new();
+    routing_observe(node->routing, &node->loop, &resolver_system, NULL);
     objects_free(node->objects);
     node->objects = objects_new();
     rc = replica_reopen_empty(node, reason.text, &self, err);
@@ -432,6 +433,7 @@ int node_run(const struct settings *settings, const struct settings_resolved *re
         .change_count = time_wall_ms(),
     };
     init_handles(&node);
+    routing_observe(node.routing, &node.loop, &resolver_system, NULL);
     (void)signal(SIGPIPE, SIG_IGN); /* a write to a closed peer is an error code, not an end */
     log_info("starting", "version=%s folder=%s", SKEIN_VERSION, settings->data_dir);
     struct err_info err = {0};

@@ -6,6 +6,7 @@
 
 #include "node/base/check.h"
 #include "node/base/mem.h"
+#include "node/net/resolver.h"
 #include "proto/fault.h"
 #include "proto/offered.h"
 #include "proto/validate.h"
@@ -46,6 +47,7 @@ static struct pool *pool_use(struct routing *routing, const char *name)
     HASH_FIND_STR(routing->pools, name, pool);
     if (pool == NULL) {
         pool = mem_new(sizeof(*pool));
+        pool->routing = routing;
         pool->name = mem_strdup(name);
         HASH_ADD_KEYPTR(hh, routing->pools, pool->name, strlen(pool->name), pool);
         if (routing->proxy != NULL) {
@@ -68,6 +70,7 @@ static void pool_release(struct routing *routing, struct pool *pool)
 void pool_free(struct routing *routing, struct pool *pool)
 {
     HASH_DEL(routing->pools, pool);
+    checks_drop(routing, pool);
     if (pool->backend != NULL) {
         backend_unref(routing->proxy, pool->backend);
         pool->backend = NULL;
@@ -173,6 +176,7 @@ static void endpoint_remove(struct routing *routing, const struct object *object
     HASH_FIND_STR(routing->endpoints, object->id, node);
     if (node != NULL) {
         HASH_DEL(routing->endpoints, node);
+        node_forget(node);
         DL_DELETE(node->pool->endpoints, node);
         node->pool->endpoint_count--;
         pool_release(routing, node->pool);
@@ -191,9 +195,46 @@ static void endpoint_add(struct routing *routing, const struct object *object)
     struct endpoint_node *node = mem_new(sizeof(*node));
     node->object = object;
     node->pool = pool_use(routing, id);
+    node_address(node);
     DL_APPEND(node->pool->endpoints, node);
     node->pool->endpoint_count++;
     HASH_ADD_KEYPTR(hh, routing->endpoints, object->id, strlen(object->id), node);
+}
+
+/* The same place with another weight or state: what a name has resolved to stays. */
+static bool endpoint_update(struct routing *routing, const struct object *now,
+                            const struct object *before)
+{
+    struct endpoint_node *node = NULL;
+    HASH_FIND_STR(routing->endpoints, before->id, node);
+    const Skein__EndpointSpec *new = endpoint_spec(now);
+    if (node == NULL || new == NULL || strcmp(now->id, before->id) != 0) {
+        return false;
+    }
+    const Skein__EndpointSpec *old = endpoint_spec(before);
+    if (new->backend == NULL || strcmp(new->backend, old->backend) != 0 || new->address == NULL ||
+        old->address == NULL || strcmp(new->address, old->address) != 0) {
+        return false;
+    }
+    HASH_DEL(routing->endpoints, node); /* its key is a text of the object */
+    node->object = now;
+    HASH_ADD_KEYPTR(hh, routing->endpoints, now->id, strlen(now->id), node);
+    mark_pool(routing, node->pool);
+    return true;
+}
+
+static void endpoint_change(struct routing *routing, const struct object *now,
+                            const struct object *before)
+{
+    if (now != NULL && before != NULL && endpoint_update(routing, now, before)) {
+        return;
+    }
+    if (before != NULL) {
+        endpoint_remove(routing, before);
+    }
+    if (now != NULL) {
+        endpoint_add(routing, now);
+    }
 }
 
 static void backend_change(struct routing *routing, const struct object *now,
@@ -227,66 +268,13 @@ void routing_change(struct routing *routing, const struct object *now, const str
             route_add(routing, now);
         }
     } else if (kind->descriptor == &skein__endpoint__descriptor) {
-        if (before != NULL) {
-            endpoint_remove(routing, before);
-        }
-        if (now != NULL) {
-            endpoint_add(routing, now);
-        }
+        endpoint_change(routing, now, before);
     } else if (kind->descriptor == &skein__backend__descriptor) {
         backend_change(routing, now, before);
     } else if (kind->descriptor == &skein__settings__descriptor) {
         routing->settings = now;
         routing->settings_marked = true;
     }
-}
-
-/* ---- looking ---- */
-
-bool routing_route_view(const struct routing *routing, const char *id,
-                        struct routing_route_view *ret_view)
-{
-    struct route *route = NULL;
-    HASH_FIND_STR(routing->routes, id, route);
-    if (route == NULL) {
-        return false;
-    }
-    *ret_view = (struct routing_route_view){
-        .admitted = route->admitted,
-        .claimed_by = route->claimed_by,
-        .refusal = route->refusal,
-        .target_count = route->pool_count,
-        .plain = route_serves_plain(route),
-    };
-    for (size_t i = 0; i < route->pool_count; i++) {
-        ret_view->missing[i] = route->pools[i]->object == NULL;
-    }
-    return true;
-}
-
-bool routing_pool_view(const struct routing *routing, const char *id,
-                       struct routing_pool_view *ret_view)
-{
-    struct pool *pool = NULL;
-    HASH_FIND_STR(routing->pools, id, pool);
-    if (pool == NULL) {
-        return false;
-    }
-    *ret_view = (struct routing_pool_view){
-        .exists = pool->object != NULL,
-        .refusal = pool->refusal,
-        .routes = pool->route_count,
-        .endpoints = pool->endpoint_count,
-    };
-    struct endpoint_node *node = NULL;
-    DL_FOREACH (pool->endpoints, node) {
-        struct proxy_endpoint endpoint;
-        if (endpoint_usable(node->object, &endpoint)) {
-            ret_view->draining += endpoint.draining;
-            ret_view->ready += !endpoint.draining && endpoint.weight > 0;
-        }
-    }
-    return true;
 }
 
 /* ---- end ---- */
@@ -312,5 +300,8 @@ void routing_free(struct routing *routing)
     HASH_ITER (hh, routing->pools, pool, next_pool) {
         pool_free(routing, pool);
     }
+    prober_free(routing->prober);
+    resolver_free(routing->resolver);
+    mem_free(routing->defaults_key);
     mem_free(routing);
 }

@@ -9,6 +9,7 @@
 #ifndef SKEIN_NODE_APP_ROUTING_H
 #define SKEIN_NODE_APP_ROUTING_H
 
+#include "node/net/resolver.h"
 #include "node/proxy/proxy.h"
 #include "proto/object.h"
 
@@ -16,8 +17,20 @@ struct routing;
 
 struct routing *routing_new(void);
 
-/* Release what the data plane lent (before proxy_free), then everything. NULL is accepted. */
+/* Release what the data plane lent (before proxy_free), then everything; the loop of
+ * routing_observe runs on until what is under way there has ended. NULL is accepted. */
 void routing_free(struct routing *routing);
+
+/*
+ * Check endpoints and keep names resolved on this loop from now on. Without this call no check runs
+ * and an endpoint that is a name has no addresses. Before routing_attach; ops and ctx as in
+ * resolver_new.
+ */
+void routing_observe(struct routing *routing, uv_loop_t *loop, const struct resolver_ops *ops,
+                     void *ctx);
+
+/* Is there an endpoint whose name was not looked up to an end yet? O(backends). */
+bool routing_is_resolving(const struct routing *routing);
 
 /* Compile everything into this proxy and follow it from now on. Borrowed until routing_free. */
 void routing_attach(struct routing *routing, struct proxy *proxy);
@@ -48,10 +61,40 @@ struct routing_pool_view {
     const char *refusal; /* why this version does not use it; NULL: it does; borrowed */
     size_t routes;       /* mentions in routes */
     size_t endpoints;    /* Endpoint objects */
-    size_t ready;        /* of them: take new requests */
+    size_t ready;        /* of them: take new requests, as far as checks know */
     size_t draining;
+    size_t down;       /* found down by checks, or names without an address */
+    size_t unresolved; /* names whose last look-up failed */
+    size_t offering;   /* neither disabled nor malformed */
 };
 bool routing_pool_view(const struct routing *routing, const char *id,
                        struct routing_pool_view *ret_view);
+
+/* Whether there is a Backend object of this id. */
+bool routing_has_backend(const struct routing *routing, const char *id);
+
+enum { ROUTING_TEXT_MAX = 320 };
+
+struct routing_health {
+    enum proxy_health health;
+    uint64_t since_wall_ms;         /* 0: not known */
+    char message[ROUTING_TEXT_MAX]; /* why, or ""; for people */
+};
+
+/* Of one endpoint (by object id). */
+struct routing_endpoint_view {
+    struct routing_health health; /* of a name: of all its addresses together */
+    bool is_name;
+    size_t address_count; /* of a name */
+};
+bool routing_endpoint_view(const struct routing *routing, const char *id,
+                           struct routing_endpoint_view *ret_view);
+
+/* One address of an endpoint that is a name; idx < address_count, and nothing has changed since. */
+void routing_endpoint_address(const struct routing *routing, const char *id, size_t idx,
+                              struct addr *ret_addr, struct routing_health *ret_health);
+
+/* Prometheus text of checks, verdicts and names, appended. */
+void routing_metrics(const struct routing *routing, struct buf *out);
 
 #endif

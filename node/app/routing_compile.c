@@ -6,6 +6,7 @@
 
 #include "node/app/admission.h"
 #include "node/app/compile.h"
+#include "node/app/compile_route.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
 
@@ -13,45 +14,22 @@
 
 /* ---- pools ---- */
 
-bool endpoint_usable(const struct object *object, struct proxy_endpoint *ret_endpoint)
-{
-    const Skein__EndpointSpec *spec = endpoint_spec(object);
-    if (spec == NULL || spec->address == NULL ||
-        (spec->has_state && spec->state == SKEIN__ENDPOINT_SPEC__STATE__Disabled)) {
-        return false;
-    }
-    struct proxy_endpoint endpoint = {
-        .weight = compile_weight(spec->has_weight, spec->weight),
-        .draining = spec->has_state && spec->state == SKEIN__ENDPOINT_SPEC__STATE__Drain,
-    };
-    if (addr_parse(spec->address, &endpoint.addr, NULL) != RC_OK) {
-        return false; /* a name: refused at the API until names are resolved */
-    }
-    *ret_endpoint = endpoint;
-    return true;
-}
-
 static void pool_compile(struct routing *routing, struct pool *pool)
 {
-    struct proxy_endpoint *endpoints =
-        mem_array(pool->endpoint_count + 1, sizeof(struct proxy_endpoint));
-    size_t count = 0;
-    struct endpoint_node *node = NULL;
-    if (pool->object != NULL && pool->refusal == NULL) {
-        DL_FOREACH (pool->endpoints, node) {
-            count += endpoint_usable(node->object, &endpoints[count]);
-        }
-    }
-    const Skein__BackendSpec *spec =
-        pool->object != NULL ? (const Skein__BackendSpec *)pool->object->message->spec : NULL;
-    const struct proxy_backend policy = compile_backend(spec);
+    struct pool_expansion expansion;
+    pool_expand(pool, &expansion);
+    const struct proxy_backend policy = compile_backend(pool_spec(pool));
     struct err_info err = {0};
-    int rc = backend_set(routing->proxy, pool->backend, &policy, endpoints, count, &err);
-    if (rc != RC_OK) {
+    int rc = backend_set(routing->proxy, pool->backend, &policy, expansion.endpoints,
+                         expansion.count, &err);
+    if (rc == RC_OK) {
+        checks_sync(routing, pool, &expansion);
+    } else {
         log_error("a backend keeps its old endpoints", "backend=%s reason=\"%s\"", pool->name,
                   err.text);
     }
-    mem_free(endpoints);
+    mem_free(expansion.endpoints);
+    mem_free(expansion.nodes);
 }
 
 /* ---- hosts ---- */
@@ -95,7 +73,7 @@ bool route_serves_plain(const struct route *route)
 }
 
 static void compile_rule(const struct route *route, const char *path, struct proxy_rule *ret_rule,
-                         struct proxy_target *targets)
+                         struct proxy_target *targets, struct compile_store *store)
 {
     const Skein__RouteSpec *spec = route_spec(route->object);
     bool serves = route->refusal == NULL && route_serves_plain(route);
@@ -117,6 +95,7 @@ static void compile_rule(const struct route *route, const char *path, struct pro
         .timeouts = compile_timeouts(spec->timeouts),
         .forwarded_set = spec->has_forwarded,
         .forwarded = compile_forwarded(spec->forwarded),
+        .policy = serves ? compile_policy(route->object->id, spec, store) : NULL,
     };
 }
 
@@ -126,12 +105,13 @@ static void host_compile(struct routing *routing, struct host *host)
     struct proxy_rule *rules = mem_array(host->route_count, sizeof(*rules));
     struct proxy_target *targets =
         mem_array(host->route_count * PROXY_TARGETS_MAX, sizeof(*targets));
+    struct compile_store store = {0};
     host_admit(host, claims);
     size_t count = 0;
     for (size_t i = 0; i < host->route_count; i++) {
         if (claims[i].loses_to == NULL) {
             compile_rule(claims[i].owner, claims[i].path, &rules[count],
-                         targets + count * PROXY_TARGETS_MAX);
+                         targets + count * PROXY_TARGETS_MAX, &store);
             count++;
         }
     }
@@ -142,6 +122,7 @@ static void host_compile(struct routing *routing, struct host *host)
             log_error("a host keeps its old routes", "host=%s reason=\"%s\"", host->name, err.text);
         }
     }
+    compile_store_free(&store);
     mem_free(targets);
     mem_free(rules);
     mem_free(claims);
@@ -178,10 +159,38 @@ static void flush_pools(struct routing *routing, bool serving)
             mark_pool(routing, pool);
         } else if (pool->users == 0) {
             pool_free(routing, pool);
-        } else if (routing->proxy != NULL) {
-            pool_compile(routing, pool);
+        } else {
+            names_sync(routing, pool);
+            if (routing->proxy != NULL) {
+                pool_compile(routing, pool);
+            }
         }
         pool = next;
+    }
+}
+
+/* Settings that backends are compiled with have changed: all of them are marked. */
+static void flush_pool_defaults(struct routing *routing, const Skein__SettingsSpec *settings)
+{
+    Skein__SettingsSpec part = SKEIN__SETTINGS_SPEC__INIT;
+    if (settings != NULL) {
+        part.health_check = settings->health_check;
+        part.has_balance = settings->has_balance;
+        part.balance = settings->balance;
+    }
+    size_t len = skein__settings_spec__get_packed_size(&part);
+    uint8_t *key = mem_new(len + 1);
+    (void)skein__settings_spec__pack(&part, key); /* fills len bytes */
+    bool same = len == routing->defaults_key_len && memcmp(key, routing->defaults_key, len) == 0;
+    mem_free(routing->defaults_key);
+    routing->defaults_key = key;
+    routing->defaults_key_len = len;
+    struct pool *pool, *next;
+    HASH_ITER (hh, routing->pools, pool, next) {
+        if (same) {
+            break;
+        }
+        mark_pool(routing, pool);
     }
 }
 
@@ -189,9 +198,14 @@ void routing_flush(struct routing *routing)
 {
     if (routing->settings_marked && routing->proxy != NULL) {
         const struct object *settings = routing->settings;
-        struct proxy_defaults defaults = compile_defaults(
-            settings != NULL ? (const Skein__SettingsSpec *)settings->message->spec : NULL);
+        const Skein__SettingsSpec *spec =
+            settings != NULL ? (const Skein__SettingsSpec *)settings->message->spec : NULL;
+        struct proxy_defaults defaults = compile_defaults(spec);
+        struct compile_store store = {0};
+        compile_settings(spec, &store, &defaults);
         proxy_set_defaults(routing->proxy, &defaults);
+        compile_store_free(&store);
+        flush_pool_defaults(routing, spec);
         routing->settings_marked = false;
     }
     /* What gains comes before the hosts that will use it, what loses after the hosts that used it,

@@ -13,24 +13,58 @@
 
 #include "node/app/routing.h"
 #include "node/base/hashtable.h"
+#include "node/base/log.h"
+#include "node/health/prober.h"
 
 #include <utlist.h>
 
 struct endpoint_node {
     const struct object *object;
     struct pool *pool;
+    struct addr addr;                  /* unset: it is a name */
+    char *host;                        /* of a name, else NULL */
+    uint16_t port;                     /* of a name */
+    struct resolver_watch *watch;      /* of a name that is in use */
+    bool name_failing;                 /* its last look-up failed, and the log says so */
     struct endpoint_node *prev, *next; /* in pool->endpoints */
     UT_hash_handle hh;                 /* by object id */
 };
 
+/* One address of a pool under active checks. */
+struct watched {
+    struct pool *pool;
+    struct addr addr; /* the key; all its bytes are defined */
+    struct prober_target *target;
+    enum proxy_health told; /* the verdict that the data plane has */
+    bool wanted;            /* scratch of checks_sync */
+    UT_hash_handle hh;
+};
+
+/* What a pool offers: its endpoints with names replaced by their addresses. */
+struct pool_expansion {
+    struct proxy_endpoint *endpoints;
+    struct endpoint_node **nodes; /* whom each address stands for */
+    size_t count;
+};
+
 struct pool {
+    struct routing *routing;
     char *name;                  /* namespace/backend */
     struct backend *backend;     /* NULL before a proxy is attached */
     const struct object *object; /* NULL: a missing backend */
     char *refusal;               /* why this version cannot carry the object out */
     struct endpoint_node *endpoints;
     size_t endpoint_count;
+    size_t name_count; /* of them: DNS names */
     size_t route_count;
+
+    struct check_spec *check; /* NULL: no active checks */
+    uint8_t *check_key;       /* the packed HealthCheck that `check` is of */
+    size_t check_key_len;
+    struct watched *watched;
+    size_t verdicts[PROXY_HEALTH_DOWN + 1]; /* of `watched`, by told */
+    struct pool *checked_prev, *checked_next;
+
     uint32_t users; /* the object, the endpoints and the mentions in routes */
     struct pool *marked_next;
     bool marked;
@@ -68,6 +102,14 @@ struct routing {
     struct pool *marked_pools;
     const struct object *settings;
     bool settings_marked;
+    uint8_t *defaults_key; /* the packed part of Settings that pools depend on */
+    size_t defaults_key_len;
+
+    struct prober *prober;     /* NULL: routing_observe was not called */
+    struct resolver *resolver; /* the same */
+    struct pool *checked_pools;
+    struct log_limit health_log;
+    struct log_limit name_log;
 };
 
 static inline const Skein__RouteSpec *route_spec(const struct object *object)
@@ -90,10 +132,48 @@ void mark_host(struct routing *routing, struct host *host);
 
 /* ---- routing_compile.c: from the index to the data plane ---- */
 
-/* False: it takes no requests here (disabled, or not an address). */
-bool endpoint_usable(const struct object *object, struct proxy_endpoint *ret_endpoint);
-
 /* Does the route serve plain HTTP requests? */
 bool route_serves_plain(const struct route *route);
+
+static inline const Skein__BackendSpec *pool_spec(const struct pool *pool)
+{
+    return pool->object != NULL ? (const Skein__BackendSpec *)pool->object->message->spec : NULL;
+}
+
+/* Does the pool have anything to offer? Else it is a missing backend, or one that is refused. */
+static inline bool pool_serves(const struct pool *pool)
+{
+    return pool->object != NULL && pool->refusal == NULL;
+}
+
+/* ---- routing_names.c: endpoints and their addresses ---- */
+
+/* Take the address or the name from the object; the node is new. */
+void node_address(struct endpoint_node *node);
+/* The opposite, before the node goes. */
+void node_forget(struct endpoint_node *node);
+
+/* Weight and state; false: it takes no requests (disabled, or malformed). addr is left unset. */
+bool node_offers(const struct endpoint_node *node, struct proxy_endpoint *ret_endpoint);
+
+/* Open, change and close the watches of the pool's names. */
+void names_sync(struct routing *routing, struct pool *pool);
+
+/* mem_free both arrays. */
+void pool_expand(const struct pool *pool, struct pool_expansion *ret_expansion);
+
+/* The addresses of a name as it stands, with its port; at most cap. */
+size_t node_name_addresses(const struct endpoint_node *node, struct addr *ret_addrs, size_t cap);
+
+/* ---- routing_checks.c: active checks ---- */
+
+/* Begin, change and end the checks of the pool's addresses; after backend_set. O(addresses). */
+void checks_sync(struct routing *routing, struct pool *pool,
+                 const struct pool_expansion *expansion);
+/* End them all. The data plane is not told. */
+void checks_drop(struct routing *routing, struct pool *pool);
+
+/* NULL: it is not checked. */
+struct watched *pool_find_watched(const struct pool *pool, const struct addr *addr);
 
 #endif

@@ -58,24 +58,86 @@ static Skein__RouteStatus *route_status(const struct routing *routing, const str
     return status;
 }
 
+static void add_warning(Skein__BackendStatus *status, char *text)
+{
+    status->warnings =
+        mem_grow(status->warnings, status->n_warnings + 1, sizeof(*status->warnings));
+    status->warnings[status->n_warnings++] = text;
+}
+
 static Skein__BackendStatus *backend_status(const struct routing *routing,
                                             const struct object *object)
 {
     Skein__BackendStatus *status = mem_new(sizeof(*status));
     skein__backend_status__init(status);
     struct routing_pool_view view;
-    if (routing_pool_view(routing, object->id, &view)) {
-        status->has_endpoints = status->has_ready = true;
-        status->has_draining = status->has_routes = true;
-        status->endpoints = (uint32_t)view.endpoints;
-        status->ready = (uint32_t)view.ready;
-        status->draining = (uint32_t)view.draining;
-        status->routes = (uint32_t)view.routes;
-        if (view.refusal != NULL) {
-            status->warnings = warning(view.refusal, &status->n_warnings);
-        }
+    if (!routing_pool_view(routing, object->id, &view)) {
+        return status;
+    }
+    status->has_endpoints = status->has_ready = true;
+    status->has_draining = status->has_routes = status->has_down = true;
+    status->endpoints = (uint32_t)view.endpoints;
+    status->ready = (uint32_t)view.ready;
+    status->draining = (uint32_t)view.draining;
+    status->down = (uint32_t)view.down;
+    status->routes = (uint32_t)view.routes;
+    if (view.refusal != NULL) {
+        add_warning(status, mem_strdup(view.refusal));
+    }
+    if (view.offering > 0 && view.down == view.offering) {
+        add_warning(status,
+                    mem_printf("all endpoints are down (%zu of %zu)", view.down, view.offering));
+    }
+    if (view.unresolved > 0) {
+        add_warning(status, mem_printf("names that do not resolve: %zu", view.unresolved));
     }
     return status;
+}
+
+/* ---- endpoints ---- */
+
+/* What a status says of health: the three fields that an endpoint and an address share. */
+struct health_fields {
+    protobuf_c_boolean *has_health;
+    Skein__EndpointStatus__Health *health;
+    char **message;
+    Skein__Time **since;
+};
+
+static void fill_health(const struct routing_health *health, const struct health_fields *to)
+{
+    static const Skein__EndpointStatus__Health map[] = {
+        [PROXY_HEALTH_UNKNOWN] = SKEIN__ENDPOINT_STATUS__HEALTH__Unknown,
+        [PROXY_HEALTH_UP] = SKEIN__ENDPOINT_STATUS__HEALTH__Up,
+        [PROXY_HEALTH_DOWN] = SKEIN__ENDPOINT_STATUS__HEALTH__Down,
+    };
+    *to->has_health = true;
+    *to->health = map[health->health];
+    if (health->message[0] != '\0') {
+        *to->message = mem_strdup(health->message);
+    }
+    if (health->since_wall_ms != 0) {
+        *to->since = mem_new(sizeof(**to->since));
+        skein__time__init(*to->since);
+        (*to->since)->has_wall_ms = true;
+        (*to->since)->wall_ms = health->since_wall_ms;
+    }
+}
+
+static Skein__EndpointAddress *endpoint_address(const struct routing *routing, const char *id,
+                                                size_t idx)
+{
+    Skein__EndpointAddress *address = mem_new(sizeof(*address));
+    skein__endpoint_address__init(address);
+    struct addr addr;
+    struct routing_health health;
+    char text[ADDR_TEXT_MAX];
+    routing_endpoint_address(routing, id, idx, &addr, &health);
+    address->address = mem_strdup(addr_format(&addr, text));
+    const struct health_fields to = {&address->has_health, &address->health, &address->message,
+                                     &address->since};
+    fill_health(&health, &to);
+    return address;
 }
 
 static Skein__EndpointStatus *endpoint_status(const struct routing *routing,
@@ -87,9 +149,19 @@ static Skein__EndpointStatus *endpoint_status(const struct routing *routing,
     char id[OBJECT_ID_MAX + 1];
     (void)snprintf(id, sizeof(id), "%s/%s", object->message->metadata->namespace_,
                    spec != NULL && spec->backend != NULL ? spec->backend : "");
-    struct routing_pool_view view;
     status->has_backend_missing = true;
-    status->backend_missing = !routing_pool_view(routing, id, &view) || !view.exists;
+    status->backend_missing = !routing_has_backend(routing, id);
+    struct routing_endpoint_view view;
+    if (!routing_endpoint_view(routing, object->id, &view)) {
+        return status;
+    }
+    const struct health_fields to = {&status->has_health, &status->health, &status->message,
+                                     &status->since};
+    fill_health(&view.health, &to);
+    status->addresses = mem_array(view.address_count, sizeof(*status->addresses));
+    for (size_t i = 0; i < view.address_count; i++) {
+        status->addresses[status->n_addresses++] = endpoint_address(routing, object->id, i);
+    }
     return status;
 }
 

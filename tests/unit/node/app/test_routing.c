@@ -1,6 +1,6 @@
 /*
  * routing: what the data plane is told, against a fake of node/proxy/proxy.h that keeps the last
- * word. covers: routing.c, status.c, compile.c
+ * word. covers: routing.c, routing_view.c, routing_checks.c, routing_names.c, status.c, compile.c
  */
 #include "tests/support/unit.h"
 
@@ -15,6 +15,8 @@ struct backend {
     char name[64];
     size_t endpoints;
     bool live;
+    unsigned healths[PROXY_HEALTH_DOWN + 1]; /* how often each was told */
+    struct proxy_endpoint first, last;       /* of the last set */
 };
 
 struct fake_rule {
@@ -72,13 +74,25 @@ int backend_set(struct proxy *proxy, struct backend *backend, const struct proxy
 {
     (void)proxy;
     (void)policy;
-    (void)endpoints;
     (void)err;
     assert_true(backend->live);
     backend->endpoints = count;
+    if (count > 0) {
+        backend->first = endpoints[0];
+        backend->last = endpoints[count - 1];
+    }
     backend_calls++;
     look_for_gap();
     return RC_OK;
+}
+
+void backend_health(struct proxy *proxy, struct backend *backend, const struct addr *addr,
+                    enum proxy_health health)
+{
+    (void)proxy;
+    (void)addr;
+    assert_true(backend->live);
+    backend->healths[health]++;
 }
 
 int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
@@ -175,14 +189,13 @@ static void put_guarded_route(struct world *world, const char *name, const char 
     Skein__Target target = SKEIN__TARGET__INIT;
     target.backend = unconst("b1");
     Skein__Target *targets[] = {&target};
-    char *allow[] = {unconst("10.0.0.0/8")};
+    Skein__Compression compression = SKEIN__COMPRESSION__INIT;
     Skein__RouteSpec spec = SKEIN__ROUTE_SPEC__INIT;
     spec.host = unconst(host);
     spec.path = unconst(path);
     spec.to = targets;
     spec.n_to = 1;
-    spec.allow_from = allow;
-    spec.n_allow_from = 1;
+    spec.compression = &compression;
     Skein__Route route = SKEIN__ROUTE__INIT;
     route.metadata = &metadata;
     route.spec = &spec;
@@ -321,7 +334,7 @@ static void test_unknown_policy_fails_closed(void **state)
     }
     const Skein__RouteStatus *status = status_of(world, "shop/guarded");
     assert_int_equal(status->n_warnings, 1);
-    assert_non_null(strstr(status->warnings[0], "allowFrom"));
+    assert_non_null(strstr(status->warnings[0], "compression"));
 }
 
 static void test_cost_is_local(void **state)
