@@ -6,10 +6,6 @@
  */
 #include "node/http/h1_int.h"
 
-#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
-#include <emmintrin.h>
-#endif
-
 enum {
     NOMINATED_MAX = 32, /* names that Connection may list; the work is this times the fields */
 };
@@ -67,9 +63,8 @@ static int take_coding(struct h1_head *head, const char *value, size_t len)
     return h1_refuse(head, is_known_end ? H1_FAULT_CODING_UNKNOWN : H1_FAULT_CODING);
 }
 
-/* repeated: the head has one of this name already. */
-static int take_special(struct h1_head *head, const char *bytes, const struct h1_field *field,
-                        bool repeated)
+int h1_take_special(struct h1_head *head, const char *bytes, const struct h1_field *field,
+                    bool repeated)
 {
     const char *value = bytes + field->value.off;
     size_t len = field->value.len;
@@ -200,7 +195,7 @@ static inline bool is_blank(char byte)
 }
 
 /* The value without white space around it, from behind the colon at `colon` to `end`. */
-static inline void set_value(struct h1_field *field, const char *bytes, size_t colon, size_t end)
+static void set_value(struct h1_field *field, const char *bytes, size_t colon, size_t end)
 {
     size_t at = colon + 1;
     at += bytes[at] == ' ';
@@ -216,15 +211,7 @@ static inline void set_value(struct h1_field *field, const char *bytes, size_t c
     field->value.len = (uint16_t)(end - at);
 }
 
-static inline void set_name(struct h1_field *field, size_t len, const struct h1_known_name *known)
-{
-    const size_t tail = offsetof(struct h1_known_name, id);
-    field->name.len = (uint16_t)len;
-    memcpy((char *)field + offsetof(struct h1_field, id), (const char *)known + tail,
-           sizeof(*known) - tail);
-}
-
-/* A line, from name.off to its CRLF at value.off as the sweep left it, byte by byte. */
+/* A line, from name.off to its CRLF at value.off as the sweep left it. */
 static int take_line(struct h1_head *head, const char *bytes, struct h1_field *field)
 {
     static const struct h1_known_name other = {.id = H1_OTHER};
@@ -236,84 +223,28 @@ static int take_line(struct h1_head *head, const char *bytes, struct h1_field *f
     if (at == end || (known == NULL && !h1_is_token(bytes + begin, at - begin))) {
         return h1_refuse(head, H1_FAULT_FIELD_NAME);
     }
-    set_name(field, at - begin, known != NULL ? known : &other);
+    (void)h1_set_name(field, at - begin, known != NULL ? known : &other);
     set_value(field, bytes, at, end);
     return 0;
 }
 
-#if defined(__SSE2__) && !defined(SKEIN_NO_SIMD)
-/*
- * The same for a line whose name is in the table, when 32 bytes may be read from its begin on;
- * false: none of these. A name equals the known one with its colon when every byte does with one
- * bit set: letters are that far apart, digits and '-' and the colon have it, and what would get it
- * without being one of them is a control byte, which the sweep let not pass.
- */
-static inline bool take_known_line(const char *bytes, struct h1_field *field)
-{
-    size_t begin = field->name.off, end = field->value.off;
-    const char *name = bytes + begin;
-    const __m128i colon = _mm_set1_epi8(':'), bit = _mm_set1_epi8(0x20);
-    __m128i first = _mm_loadu_si128((const __m128i *)(const void *)name);
-    __m128i second = _mm_loadu_si128((const __m128i *)(const void *)(name + 16));
-    unsigned places = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(first, colon));
-    if (UNLIKELY(places == 0)) {
-        places = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(second, colon)) << 16;
-    }
-    unsigned len = places != 0 ? (unsigned)__builtin_ctz(places) : 0;
-    if (UNLIKELY(len < 4 || begin + len >= end)) {
-        return false;
-    }
-    const struct h1_known_name *known = h1_known_slot(name, len);
-    const __m128i *text = (const __m128i *)(const void *)known->text;
-    uint64_t same = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(first, bit), text[0]));
-    if (len > 15) {
-        uint64_t more =
-            (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_or_si128(second, bit), text[1]));
-        same |= more << 16;
-    }
-    if (UNLIKELY((unsigned)__builtin_ctzll(~same) <= len)) {
-        return false;
-    }
-    set_name(field, len, known);
-    set_value(field, bytes, begin + len, end);
-    return true;
-}
-#else
-static inline bool take_known_line(const char *bytes, struct h1_field *field)
-{
-    (void)bytes;
-    (void)field;
-    return false;
-}
-#endif
-
-int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
+int h1_parse_fields(struct h1_head *head, const char *bytes)
 {
     struct h1_field *field = head->fields, *end = field + head->field_count;
-    const struct h1_field *connection = NULL; /* the first */
-    uint32_t connections = 0;
-    uint64_t present = 0;
+    struct h1_notes notes = {0};
     for (; field < end; field++) {
-        bool is_roomy = len - field->name.off >= 32;
-        int rc = 0;
-        if (UNLIKELY(!is_roomy || !take_known_line(bytes, field))) {
-            rc = take_line(head, bytes, field);
+        int rc = take_line(head, bytes, field);
+        rc = rc == 0 ? h1_note_field(head, bytes, field, &notes) : rc;
+        if (rc != 0) {
+            return rc;
         }
-        if (UNLIKELY(rc != 0)) {
-            return rc; /* the field has no id */
-        }
-        uint64_t bit = H1_BIT(field->id);
-        if (UNLIKELY(field->id == H1_CONNECTION)) {
-            connection = connections++ == 0 ? field : connection;
-        } else if (UNLIKELY(field->special)) {
-            rc = take_special(head, bytes, field, (present & bit) != 0);
-            if (UNLIKELY(rc != 0)) {
-                return rc;
-            }
-        }
-        present |= bit;
     }
-    head->present = present & ~H1_BIT(H1_OTHER);
+    return h1_settle_fields(head, bytes, &notes);
+}
+
+int h1_settle_fields(struct h1_head *head, const char *bytes, const struct h1_notes *notes)
+{
+    head->present = notes->present & ~H1_BIT(H1_OTHER);
     bool has_coding = (head->present & H1_BIT(H1_TRANSFER_ENCODING)) != 0;
     if (has_coding && head->length_announced) {
         return h1_refuse(head, H1_FAULT_LENGTH_AND_CODING);
@@ -321,9 +252,9 @@ int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len)
     if (has_coding && head->minor == 0) {
         return h1_refuse(head, H1_FAULT_CODING); /* RFC 9112 6.1 */
     }
-    if (connection == NULL) {
+    if (notes->connection == NULL) {
         head->keep_alive = head->minor == 1;
         return 0;
     }
-    return apply_connection(head, bytes, connection, connections);
+    return apply_connection(head, bytes, notes->connection, notes->connections);
 }

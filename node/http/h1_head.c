@@ -257,8 +257,20 @@ static int find_head(struct h1_scan *scan, const char *bytes, size_t len,
     return rc;
 }
 
-int h1_parse_request(struct h1_scan *scan, const char *bytes, size_t len,
-                     const struct h1_limits *limits, struct h1_head *head)
+/* The usual request in one pass. False: nothing is said about it. */
+static bool take_quick_request(const char *bytes, size_t len, const struct h1_limits *limits,
+                               struct h1_head *head)
+{
+    size_t end = h1_quick_line(bytes, len);
+    reset(head);
+    return end != 0 && take_request_line(head, bytes, 0, end, limits->target_bytes) == 0 &&
+           h1_quick_fields(head, bytes, end + 2, len, limits->field_count) &&
+           head->len <= limits->head_bytes && judge_host(head, bytes) == 0;
+}
+
+/* Any request, or a part of one. */
+static int take_request(struct h1_scan *scan, const char *bytes, size_t len,
+                        const struct h1_limits *limits, struct h1_head *head)
 {
     int rc = find_head(scan, bytes, len, limits, head);
     if (rc == RC_AGAIN && scan->start_end != 0 && !scan->start_is_sound) {
@@ -273,13 +285,20 @@ int h1_parse_request(struct h1_scan *scan, const char *bytes, size_t len,
     }
     rc = take_request_line(head, bytes, scan->start, scan->start_end, limits->target_bytes);
     if (rc == 0) {
-        rc = h1_parse_fields(head, bytes, len);
+        rc = h1_parse_fields(head, bytes);
     }
-    if (rc == 0) {
-        rc = judge_host(head, bytes);
-    }
-    if (rc != 0) {
-        return rc;
+    return rc == 0 ? judge_host(head, bytes) : rc;
+}
+
+int h1_parse_request(struct h1_scan *scan, const char *bytes, size_t len,
+                     const struct h1_limits *limits, struct h1_head *head)
+{
+    len = MIN(len, (size_t)H1_HEAD_BYTES_MAX);
+    if (scan->pos != 0 || UNLIKELY(!take_quick_request(bytes, len, limits, head))) {
+        int rc = take_request(scan, bytes, len, limits, head);
+        if (rc != 0) {
+            return rc;
+        }
     }
     bool has_body = head->framing == H1_BODY_CHUNKED || head->content_length > 0;
     head->upgrade = head->upgrade && !has_body;
@@ -327,8 +346,18 @@ static void judge_response(struct h1_head *head, enum h1_method method)
     }
 }
 
-int h1_parse_response(struct h1_scan *scan, const char *bytes, size_t len, enum h1_method method,
-                      const struct h1_limits *limits, struct h1_head *head)
+static bool take_quick_response(const char *bytes, size_t len, const struct h1_limits *limits,
+                                struct h1_head *head)
+{
+    size_t end = h1_quick_line(bytes, len);
+    reset(head);
+    return end != 0 && take_status_line(head, bytes, 0, end) == 0 &&
+           h1_quick_fields(head, bytes, end + 2, len, limits->field_count) &&
+           head->len <= limits->head_bytes;
+}
+
+static int take_response(struct h1_scan *scan, const char *bytes, size_t len,
+                         const struct h1_limits *limits, struct h1_head *head)
 {
     struct h1_limits own = *limits;
     own.target_bytes = own.head_bytes; /* a status line has no target */
@@ -344,11 +373,19 @@ int h1_parse_response(struct h1_scan *scan, const char *bytes, size_t len, enum 
     if (rc == 0) {
         rc = take_status_line(head, bytes, scan->start, scan->start_end);
     }
-    if (rc == 0) {
-        rc = h1_parse_fields(head, bytes, len);
+    return rc == 0 ? h1_parse_fields(head, bytes) : rc;
+}
+
+int h1_parse_response(struct h1_scan *scan, const char *bytes, size_t len, enum h1_method method,
+                      const struct h1_limits *limits, struct h1_head *head)
+{
+    len = MIN(len, (size_t)H1_HEAD_BYTES_MAX);
+    if (scan->pos != 0 || UNLIKELY(!take_quick_response(bytes, len, limits, head))) {
+        int rc = take_response(scan, bytes, len, limits, head);
+        if (rc != 0) {
+            return rc;
+        }
     }
-    if (rc == 0) {
-        judge_response(head, method);
-    }
-    return rc;
+    judge_response(head, method);
+    return 0;
 }

@@ -157,10 +157,64 @@ MUST_CHECK int h1_sweep(struct h1_scan *scan, const char *bytes, size_t len,
                         const struct h1_limits *limits, struct h1_head *head);
 
 /*
- * Names, values and ids of the swept field lines, hop-by-hop marks, keep-alive, length and coding.
- * len: of the readable bytes, which may go on behind the head. RC_INVALID with head->fault.
+ * Names, values and ids of the swept field lines, and what they say. RC_INVALID with head->fault.
  */
-MUST_CHECK int h1_parse_fields(struct h1_head *head, const char *bytes, size_t len);
+MUST_CHECK int h1_parse_fields(struct h1_head *head, const char *bytes);
+
+/* What is known of the fields so far. */
+struct h1_notes {
+    uint64_t present;
+    const struct h1_field *connection; /* the first */
+    uint32_t connections;
+};
+
+static inline size_t h1_set_name(struct h1_field *field, size_t len,
+                                 const struct h1_known_name *known)
+{
+    const size_t tail = offsetof(struct h1_known_name, id);
+    field->name.len = (uint16_t)len;
+    memcpy((char *)field + offsetof(struct h1_field, id), (const char *)known + tail,
+           sizeof(*known) - tail);
+    return len;
+}
+
+/* A field that says something about the message: length, coding, Host, Expect, TE. */
+MUST_CHECK int h1_take_special(struct h1_head *head, const char *bytes,
+                               const struct h1_field *field, bool repeated);
+
+/* The next field, with name, value and id. RC_INVALID with head->fault. */
+static inline int h1_note_field(struct h1_head *head, const char *bytes,
+                                const struct h1_field *field, struct h1_notes *notes)
+{
+    uint64_t bit = H1_BIT(field->id), before = notes->present;
+    notes->present |= bit;
+    if (LIKELY(!field->special)) {
+        return 0;
+    }
+    if (field->id == H1_HOST && (before & bit) == 0) {
+        head->host = field->value;
+        return 0;
+    }
+    if (field->id != H1_CONNECTION) {
+        return h1_take_special(head, bytes, field, (before & bit) != 0);
+    }
+    notes->connection = notes->connections++ == 0 ? field : notes->connection;
+    return 0;
+}
+
+/* After the last one: framing, Connection. RC_INVALID with head->fault. */
+MUST_CHECK int h1_settle_fields(struct h1_head *head, const char *bytes,
+                                const struct h1_notes *notes);
+
+/* A line of the usual shape at the begin: where its CRLF is; 0: it is none, or not complete. */
+size_t h1_quick_line(const char *bytes, size_t len);
+
+/*
+ * All fields and the end of the head, from bytes[begin] on, when it is of the usual shape and has
+ * no fault. False: nothing is said, and the head must be reset.
+ */
+bool h1_quick_fields(struct h1_head *head, const char *bytes, size_t begin, size_t len,
+                     uint32_t fields_max);
 
 static inline int h1_refuse(struct h1_head *head, enum h1_fault fault)
 {

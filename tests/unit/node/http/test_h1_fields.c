@@ -4,17 +4,6 @@
  */
 #include "tests/unit/node/http/heads.h"
 
-#include "node/http/h1_int.h"
-
-#include <ctype.h>
-
-/* The portable form, compiled once more under another name. */
-int portable_parse_fields(struct h1_head *head, const char *bytes, size_t len);
-#define SKEIN_NO_SIMD
-#define h1_parse_fields portable_parse_fields
-#include "node/http/h1_fields.c"
-#undef h1_parse_fields
-
 #define GET "GET / HTTP/1.1\r\nHost: a\r\n"
 #define END "\r\n\r\n"
 
@@ -199,66 +188,12 @@ static void test_control(void **state)
     }
 }
 
-/* One swept head taken apart by both; true when its second field is a known name. */
-static bool both_agree(const char *raw, size_t len)
-{
-    struct h1_field fields[2][4];
-    struct h1_head heads[2];
-    int rc[2];
-    for (size_t i = 0; i < 2; i++) {
-        struct h1_scan scan = {0};
-        h1_head_init(&heads[i], fields[i], 4);
-        if (h1_sweep(&scan, raw, len, &heads_limits, &heads[i]) != 0) {
-            return false;
-        }
-        heads[i].minor = 1;
-        rc[i] = i == 0 ? h1_parse_fields(&heads[i], raw, len)
-                       : portable_parse_fields(&heads[i], raw, len);
-    }
-    assert_int_equal(rc[0], rc[1]);
-    assert_int_equal(heads[0].fault, heads[1].fault);
-    if (rc[0] == 0) {
-        assert_true(heads[0].present == heads[1].present);
-        assert_memory_equal(fields[0], fields[1], 3 * sizeof(fields[0][0]));
-    }
-    const struct h1_field *field = &fields[0][1];
-    return heads[0].fault != H1_FAULT_FIELD_NAME &&
-           h1_known(raw + field->name.off, field->name.len) != NULL;
-}
-
-/* In blocks, the same lines are taken, and as the same, as byte by byte: every known name with
- * every byte changed into every other one, far from the end of what may be read and close to it. */
-static void test_blocks_against_bytes(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(h1_known_names); i++) {
-        size_t len = strcspn(h1_known_names[i].text, ":");
-        for (size_t pad = 0; pad <= 40 && h1_known_names[i].text[0] != '\0'; pad += 40) {
-            char raw[160];
-            int raw_len =
-                snprintf(raw, sizeof(raw), "GET / HTTP/1.1\r\nA: b\r\n%s 1\r\nX:%*s\r\n\r\n",
-                         h1_known_names[i].text, (int)pad, "");
-            assert_true(both_agree(raw, (size_t)raw_len));
-            for (size_t at = 22; at < 22 + len + 2; at++) {
-                char kept = raw[at];
-                for (int byte = 0x20; byte < 0x100; byte++) {
-                    raw[at] = (char)byte;
-                    (void)both_agree(raw, (size_t)raw_len);
-                }
-                raw[at] = (char)toupper((unsigned char)kept);
-                assert_true(both_agree(raw, (size_t)raw_len));
-            }
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_version_10),
         cmocka_unit_test(test_control),
-        cmocka_unit_test(test_blocks_against_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
