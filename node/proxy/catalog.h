@@ -99,6 +99,8 @@ static inline struct route_slot *route_slot(struct route *route, size_t idx)
 
 /* Series of routes, backends and endpoints as Prometheus text. Control thread. */
 void catalog_metrics(struct catalog *catalog, struct buf *out);
+/* For it: queues and availability of backends. */
+void catalog_metrics_state(const struct catalog *catalog, struct buf *out);
 
 /* It goes away: what it had counted stays where it was shown. Control thread. */
 void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route);

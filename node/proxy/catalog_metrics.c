@@ -483,6 +483,7 @@ void catalog_metrics(struct catalog *catalog, struct buf *out)
     static const char metric[] = "skein_metrics_folded";
     format_routes(catalog, out);
     format_backends(catalog, out);
+    catalog_metrics_state(catalog, out);
     size_t endpoints = format_endpoints(catalog, out);
     const struct series_budget *routes = &catalog->route_series;
     const struct series_budget *backends = &catalog->backend_series;

@@ -155,8 +155,10 @@ void exchange_request_end(struct exchange *exchange, const char *trailers, size_
     if (len != 0 && exchange->replayable && buf_put(&exchange->trailers, trailers, len) != RC_OK) {
         exchange_forget_replay(exchange);
     }
-    if (exchange->upstream != NULL) { /* else it waits for a place */
+    if (exchange->upstream != NULL) {
         exchange->upstream->ops->end(exchange->upstream, trailers, len);
+    } else { /* it waits for a place: read on, to see the client go away */
+        exchange->client->ops->hold(exchange->client, false);
     }
 }
 

@@ -154,9 +154,9 @@ static struct endpoint *find_place(struct exchange *exchange)
         return endpoint;
     case PLACE_WAITING:
         exchange->queued = true;
-        if (!waited) {
+        if (!waited && exchange->framing != H1_BODY_NONE && !exchange->request_done) {
             exchange->client->ops->hold(exchange->client, true);
-        }
+        } /* else it is read on, to see it go away */
         return NULL;
     case PLACE_FULL:
         exchange_answer(exchange, REASON_QUEUE_FULL);

@@ -41,11 +41,28 @@ struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bo
     return NULL;
 }
 
+/* What the endpoint says, what is configured, or what was learned; the first two bound each other.
+ */
+static uint32_t idle_time(const struct upstream *up, const struct endpoint_slot *slot)
+{
+    uint32_t set_ms = atomic_load_explicit(&up->endpoint->idle_ms, memory_order_relaxed);
+    if (set_ms != 0 && up->idle_ms != 0) {
+        return MIN(set_ms, up->idle_ms);
+    }
+    if (set_ms != 0 || up->idle_ms != 0) {
+        return set_ms != 0 ? set_ms : up->idle_ms;
+    }
+    return slot->idle_ms;
+}
+
 void upool_put(struct upstream *up)
 {
     struct worker *worker = up->sock.worker;
     struct endpoint_slot *slot = slot_of(up);
-    uint32_t slot_max = worker_defaults(worker)->idle_per_endpoint_max;
+    uint32_t slot_max = atomic_load_explicit(&up->endpoint->idle_max, memory_order_relaxed);
+    if (slot_max == PROXY_POOL_DEFAULT) {
+        slot_max = worker_defaults(worker)->idle_per_endpoint_max;
+    }
     if (slot_max == 0 || (worker->idle_count >= worker->idle_max && slot->idle == NULL)) {
         up->state = UPSTREAM_BUSY; /* it was never pooled */
         upstream_close(up);
@@ -58,7 +75,7 @@ void upool_put(struct upstream *up)
     slot->idle_count++;
     worker->idle_count++;
     up->idle_since_ms = worker_now(worker);
-    worker_deadline(worker, &up->timer, up->idle_ms != 0 ? up->idle_ms : slot->idle_ms);
+    worker_deadline(worker, &up->timer, idle_time(up, slot));
 }
 
 void upool_remove(struct upstream *up)

@@ -29,11 +29,23 @@ static struct worker *worker_of(const struct upstream *up)
 void upstream_touch(struct upstream *up)
 {
     const struct exchange *exchange = up->side.exchange;
-    if (exchange != NULL && up->state == UPSTREAM_BUSY) {
-        worker_deadline(worker_of(up), &up->timer,
-                        up->sock.connecting ? exchange->timeouts.connect_ms
-                                            : exchange->timeouts.server_ms);
+    if (exchange == NULL || up->state != UPSTREAM_BUSY) {
+        return;
     }
+    uint64_t delay_ms =
+        up->sock.connecting ? exchange->timeouts.connect_ms : exchange->timeouts.server_ms;
+    if (UNLIKELY(up->try_until_ms != 0) && !up->head_done) {
+        uint64_t now_ms = worker_now(worker_of(up));
+        delay_ms = now_ms < up->try_until_ms ? MIN(delay_ms, up->try_until_ms - now_ms) : delay_ms;
+    }
+    worker_deadline(worker_of(up), &up->timer, delay_ms);
+}
+
+/* A try that takes too long is given up, unless it is the client who keeps it waiting. */
+static bool try_is_over(const struct upstream *up)
+{
+    return up->try_until_ms != 0 && !up->head_done && up->request_done &&
+           worker_now(worker_of(up)) >= up->try_until_ms;
 }
 
 void upstream_close(struct upstream *up)
@@ -88,6 +100,9 @@ static void side_request(struct upstream_side *side, const struct upstream_reque
     up->keep = true;
     up->scan = (struct h1_scan){0};
     up->sent_before = up->sock.sent;
+    up->requests++;
+    uint32_t per_try_ms = side->exchange->per_try_ms;
+    up->try_until_ms = per_try_ms == 0 ? 0 : worker_now(worker_of(up)) + per_try_ms;
     sock_write(&up->sock, request->head, request->head_len);
     upstream_touch(up);
 }
@@ -164,7 +179,9 @@ static void side_release(struct upstream_side *side)
         worker_deadline(worker_of(up), &up->timer, UPSTREAM_FLUSH_MS);
         return;
     }
-    bool fit = up->keep && up->head_done && up->request_done && !up->eof && !up->sock.write_dead &&
+    uint32_t requests_max = atomic_load_explicit(&up->endpoint->requests_max, memory_order_relaxed);
+    bool fit = (requests_max == 0 || up->requests < requests_max) && up->keep && up->head_done &&
+               up->request_done && !up->eof && !up->sock.write_dead &&
                sock_waiting(&up->sock) == 0 && up->in.len == 0 && !worker_of(up)->stopping &&
                !endpoint_is_gone(up->endpoint);
     if (!fit) {
@@ -319,6 +336,10 @@ void upstream_timeout(struct upstream *up)
     }
     if (up->sock.connecting) {
         upstream_lose(up, LOST_CONNECT_TIMEOUT);
+        return;
+    }
+    if (try_is_over(up)) {
+        upstream_lose(up, LOST_TIMEOUT);
         return;
     }
     bool waits_for_client =

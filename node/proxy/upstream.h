@@ -63,8 +63,10 @@ struct upstream {
     uint32_t interims; /* heads before the final one */
     uint32_t idle_ms;  /* told by Keep-Alive; 0: as the slot learned */
     uint64_t idle_since_ms;
-    uint64_t sent_before; /* sock.sent when this request began */
-    struct chunkq in;     /* an incomplete head */
+    uint64_t sent_before;  /* sock.sent when this request began */
+    uint64_t try_until_ms; /* limit for the response head of this try; 0: none */
+    uint32_t requests;     /* that it was used for */
+    struct chunkq in;      /* an incomplete head */
     struct h1_scan scan;
     struct h1_body body;
     struct buf trailers;

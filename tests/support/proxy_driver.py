@@ -8,6 +8,7 @@ import threading
 import time
 
 from support.cluster import BIN
+from support.ports import free_port
 from support.wait import SLOW, until
 
 DRIVER = os.path.join(BIN, "proxy_driver")
@@ -20,7 +21,8 @@ class Refused(Exception):
 class Driver:
     """A running data plane; settings are given to start(), the rest goes through methods."""
 
-    def __init__(self, workers=2, log="off", listen=("127.0.0.1:0",), under=(), **settings):
+    def __init__(self, workers=2, log="off", listen=("127.0.0.1:0",), tcp=("127.0.0.1:0",),
+                 trust=(), under=(), **settings):
         """under: a command that runs it (strace, valgrind)."""
         self.process = subprocess.Popen(
             [*under, DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -31,6 +33,10 @@ class Driver:
             self.cmd(f"set {name} {value}")
         for address in listen:
             self.cmd(f"listen {address}")
+        for address in tcp:
+            self.cmd(f"tcp {address}")
+        for network in trust:
+            self.cmd(f"trust {network}")
         self.cmd(f"workers {workers}")
         self.cmd(f"log {log}")
         self.addresses = self.cmd("start").split()
@@ -61,10 +67,15 @@ class Driver:
                     name, value = line.rsplit(" ", 1)
                     series[name] = float(value)
 
-    def backend(self, name, *endpoints, balance="random"):
+    def backend(self, name, *endpoints, balance="random", **options):
         """endpoints: objects with .address, or texts for the driver ("127.0.0.1:80*3!")."""
         texts = [e if isinstance(e, str) else e.address for e in endpoints]
-        self.cmd(" ".join(["backend", name, balance, *texts]))
+        words = [f"{option}={value}" for option, value in options.items()]
+        self.cmd(" ".join(["backend", name, balance, *texts, *words]))
+
+    def health(self, name, endpoint, state):
+        """state: up or down, as active checks would say."""
+        self.cmd(f"health {name} {endpoint.address} {state}")
 
     def rule(self, path, *targets, kind="prefix", route="test/route", **timeouts):
         words = [f"{name}={value}" for name, value in timeouts.items()]
@@ -78,6 +89,16 @@ class Driver:
         self.backend("b", *endpoints, balance=balance)
         self.rule("/", "b", **timeouts)
         self.host(host)
+
+    def open_port(self, *targets, port=None, route="test/tcp", **options):
+        """A port of a TCP route; without a number a free one. Returns it."""
+        port = port or free_port()
+        self.rule("", *targets, route=route, **options)
+        self.cmd(f"port {port}")
+        return port
+
+    def close_port(self, port):
+        self.cmd(f"port {port}")
 
     def connections(self):
         return int(self.cmd("connections"))

@@ -1,0 +1,567 @@
+"""Which endpoint gets a request: hash keys, sticky cookies, limits and queues, ejection, retries."""
+
+import collections
+import concurrent.futures
+import re
+import socket
+import threading
+
+import pytest
+
+from support.ports import free_port
+from support.proxy_driver import Driver, Script, dial, get, quiet_for
+from support.wait import SLOW, until
+
+
+@pytest.fixture
+def driver_of():
+    """driver_of(**settings): a driver that is ended with the test."""
+    made = []
+
+    def make(**settings):
+        made.append(Driver(**settings))
+        return made[-1]
+
+    yield make
+    for driver in made:
+        driver.close()
+
+
+@pytest.fixture
+def origins_of():
+    """origins_of(n): so many origins, each of which says its address in its answers."""
+    made = []
+
+    def make(count, **kwargs):
+        new = [Named(**kwargs) for _ in range(count)]
+        made.extend(new)
+        return new
+
+    yield make
+    for origin in made:
+        origin.gate.set()
+        origin.close()
+
+
+class Named(Script):
+    """Answers with its address. While the gate is closed (gate.clear()) requests are held."""
+
+    def __init__(self, status=200, busy=0.0):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.status = status
+        self.busy = busy  # seconds that a request takes, so that they overlap
+        self.held = 0
+        self.most = 0
+        self._count = threading.Lock()
+        super().__init__(self._answer)
+
+    def _answer(self, wire, _):
+        while True:
+            self.request(wire)
+            with self._count:
+                self.held += 1
+                self.most = max(self.most, self.held)
+            self.gate.wait(30 * SLOW)
+            if self.busy:
+                quiet_for(self.busy)
+            with self._count:
+                self.held -= 1
+            body = self.address.encode()
+            wire.send(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s"
+                      % (self.status, len(body), body))
+
+
+def ask(driver, path="/", fields=""):
+    """(status, fields, body as text) on a connection of its own."""
+    wire = dial(driver.port)
+    try:
+        status, answer, body = get(wire, path, fields=fields)
+        return status, answer, body.decode()
+    finally:
+        wire.close()
+
+
+def who(driver, path="/", fields=""):
+    return ask(driver, path, fields)[2]
+
+
+def cookie_of(fields):
+    return re.match(r"([^;]+);", fields["set-cookie"]).group(1)
+
+
+def series(driver, name, label='backend="b"'):
+    return driver.metrics().get(f"{name}{{{label}}}", 0)
+
+
+# ---- hash keys ----
+
+
+@pytest.mark.parametrize(
+    "kind, requests",
+    [
+        ("header:X-Key", [("/", f"x-key: {i}\r\n") for i in range(40)]),
+        ("cookie:id", [("/", f"Cookie: a=b; id={i}; c=d\r\n") for i in range(40)]),
+        ("query:user", [(f"/x?a=1&user={i}", "") for i in range(40)]),
+        ("path", [(f"/p/{i}", "") for i in range(40)]),
+    ],
+)
+def test_a_key_goes_to_one_endpoint_everywhere(driver_of, origins_of, kind, requests):
+    origins = origins_of(4)
+    first, second = driver_of(workers=3), driver_of(workers=1)
+    for driver in (first, second):
+        driver.backend("b", *origins, balance="hash", hash=kind)
+        driver.rule("/", "b")
+        driver.host()
+    places = [who(first, *request) for request in requests]
+    assert [who(second, *request) for request in requests] == places
+    assert [who(first, *request) for request in requests] == places
+    assert len(set(places)) == 4
+    # One leaves: its keys go to the others, and no other key moves.
+    gone = origins[2].address
+    second.backend("b", *(o for o in origins if o.address != gone), balance="hash", hash=kind)
+    for request, place in zip(requests, places):
+        now = who(second, *request)
+        assert now == place if place != gone else now != gone
+
+
+def test_what_has_no_key_goes_by_its_address(driver_of, origins_of):
+    driver = driver_of()
+    driver.backend("b", *origins_of(4), balance="hash", hash="header:X-Key")
+    driver.rule("/", "b")
+    driver.host()
+    assert len({who(driver, f"/{i}") for i in range(10)}) == 1
+
+
+# ---- sticky cookies ----
+
+
+def test_holders_stay(driver_of, origins_of):
+    origins = origins_of(4)
+    driver = driver_of()
+    driver.backend("b", *origins)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    places = {}
+    for _ in range(30):
+        status, fields, body = ask(driver)
+        assert status == 200
+        assert re.fullmatch(
+            r"sid=[A-Za-z0-9_-]{16}; Path=/; HttpOnly; SameSite=Lax", fields["set-cookie"]
+        )
+        assert fields["cache-control"] == "private"
+        assert str(origins[0].port) not in fields["set-cookie"]
+        places[cookie_of(fields)] = body
+    assert len(places) == 4
+    for cookie, place in places.items():
+        for _ in range(5):
+            _, fields, body = ask(driver, fields=f"Cookie: {cookie}\r\n")
+            assert body == place
+            assert "set-cookie" not in fields
+
+
+def test_the_cookie_is_taken_out_on_the_way(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("b", origin)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    for sent, arrives in [
+        ("sid=x", None),
+        ("a=1; sid=x", "a=1"),
+        ("sid=x; a=1;b=2", "a=1; b=2"),
+        ("a=1; sid=x; b=2; sid=y", "a=1; b=2"),
+        ("xsid=1; sid2=2", "xsid=1; sid2=2"),
+        ("a; sid=x", "a"),
+        ("; ;sid=x;", None),
+    ]:
+        ask(driver, fields=f"Cookie: {sent}\r\n")
+        assert origin.requests[-1][1].get("cookie") == arrives, sent
+
+
+def test_a_cookie_of_a_dead_endpoint_is_issued_again(driver_of, origins_of):
+    one, two = origins_of(2)
+    driver = driver_of()
+    driver.backend("b", one)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    cookie = cookie_of(ask(driver)[1])
+    driver.backend("b", one, two)
+    changes = [
+        (lambda: driver.health("b", one, "down"), lambda: driver.health("b", one, "up")),
+        (lambda: driver.backend("b", two), lambda: driver.backend("b", one, two)),
+        (one.close, lambda: None),
+    ]
+    for change, back in changes:
+        assert who(driver, fields=f"Cookie: {cookie}\r\n") == one.address
+        change()
+        _, fields, body = ask(driver, fields=f"Cookie: {cookie}\r\n")
+        assert body == two.address
+        assert cookie_of(fields) != cookie
+        back()
+
+
+def test_garbage_is_no_cookie(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("b", origin)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    for value in ("", "x", "A" * 16, "A" * 15 + "=", "A" * 5000, "\x80" * 16):
+        wire = dial(driver.port)
+        wire.send(b"GET / HTTP/1.1\r\nHost: a.test\r\nCookie: sid=%s\r\n\r\n"
+                  % value.encode("latin-1"))
+        status, fields, _ = wire.response()
+        wire.close()
+        assert (status, "set-cookie" in fields) == (200, True)
+
+
+def test_drained_and_weightless_endpoints_keep_their_holders(driver_of, origins_of):
+    one, two, three = origins_of(3)
+    driver = driver_of()
+    driver.backend("b", one, two)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    cookies = {}
+    while len(cookies) < 2:
+        _, fields, body = ask(driver)
+        cookies[body] = cookie_of(fields)
+    driver.backend("b", f"{one.address}*0", f"{two.address}!", three)
+    for _ in range(20):
+        assert who(driver) == three.address
+    for place, cookie in cookies.items():
+        for _ in range(5):
+            _, fields, body = ask(driver, fields=f"Cookie: {cookie}\r\n")
+            assert (body, "set-cookie" in fields) == (place, False)
+
+
+def test_a_holder_stays_with_the_backend_of_its_cookie(driver_of, origins_of):
+    old, new = origins_of(2)
+    driver = driver_of()
+    driver.backend("v1", old)
+    driver.backend("v2", new)
+    driver.rule("/", "v1", "v2*0", sticky="sid")
+    driver.host()
+    cookie = cookie_of(ask(driver)[1])
+    driver.rule("/", "v1*0", "v2", sticky="sid")
+    driver.host()
+    assert who(driver) == new.address
+    assert who(driver, fields=f"Cookie: {cookie}\r\n") == old.address
+
+
+def test_a_backend_without_endpoints_leaves_its_share_to_the_others(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("empty")
+    driver.backend("b", origin)
+    driver.rule("/", "empty*9", "b*1")
+    driver.host()
+    for _ in range(20):
+        assert who(driver) == origin.address
+
+
+# ---- limits and queues ----
+
+
+def start(driver, count, fields="", method="GET"):
+    """Wires with a request each, in order of their arrival in the queue."""
+    wires = []
+    for i in range(count):
+        wire = dial(driver.port)
+        wire.send(f"{method} /{i} HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n")
+        wires.append(wire)
+    return wires
+
+
+def test_the_limit_holds_and_the_oldest_goes_first(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of(workers=3)
+    driver.backend("b", origin, limit=1, queue=100)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    wires = start(driver, 1)
+    until(lambda: origin.held == 1, "the first one is there")
+    for i in range(1, 9):
+        wire = dial(driver.port)
+        wire.send(f"GET /{i} HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        wires.append(wire)
+        until(lambda: series(driver, "skein_backend_queue_length") == i, "it waits")
+    origin.gate.set()
+    for wire in wires:
+        assert wire.response()[0] == 200
+    assert [line.split()[1] for line, _, _ in origin.requests] == [f"/{i}" for i in range(9)]
+    assert origin.most == 1
+    assert series(driver, "skein_backend_queue_length") == 0
+    assert series(driver, "skein_backend_queued_total") == 8
+    for wire in wires:
+        wire.close()
+
+
+def test_a_full_queue_refuses(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("b", origin, limit=1, queue=1)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    wires = start(driver, 1)
+    until(lambda: origin.held == 1, "the first one is there")
+    wires += start(driver, 1)
+    until(lambda: series(driver, "skein_backend_queue_length") == 1, "the second one waits")
+    status, fields, _ = ask(driver)
+    assert (status, "retry-after" in fields) == (503, True)
+    assert driver.metrics()['skein_answers_total{code="503",reason="queue_full"}'] == 1
+    origin.gate.set()
+    for wire in wires:
+        assert wire.response()[0] == 200
+        wire.close()
+
+
+def test_waiting_ends_in_time(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of(queue_ms=300)
+    driver.backend("b", origin, limit=1, queue=10)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    (first,) = start(driver, 1)
+    until(lambda: origin.held == 1, "the first one is there")
+    status, fields, _ = ask(driver)
+    assert (status, fields["retry-after"]) == (503, "1")
+    assert series(driver, "skein_backend_queue_timeouts_total") == 1
+    origin.gate.set()
+    assert first.response()[0] == 200
+    assert ask(driver)[0] == 200
+    first.close()
+
+
+def test_who_goes_away_leaves_the_queue(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("b", origin, limit=1, queue=10)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    (first,) = start(driver, 1)
+    until(lambda: origin.held == 1, "the first one is there")
+    leaves, stays = start(driver, 2)
+    until(lambda: series(driver, "skein_backend_queue_length") == 2, "both wait")
+    leaves.reset()
+    until(lambda: series(driver, "skein_backend_queue_length") == 1, "one has left")
+    origin.gate.set()
+    assert (first.response()[0], stays.response()[0]) == (200, 200)
+    assert len(origin.requests) == 2
+    first.close()
+    stays.close()
+
+
+def test_bodies_wait_with_their_requests(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of()
+    driver.backend("b", origin, limit=1, queue=10)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    (first,) = start(driver, 1)
+    until(lambda: origin.held == 1, "the first one is there")
+    size = 3_000_000
+    body = bytes(i % 251 for i in range(size))
+    wire = dial(driver.port)
+    wire.send(f"POST /b HTTP/1.1\r\nHost: a.test\r\nContent-Length: {size}\r\n\r\n")
+    sender = threading.Thread(target=wire.send, args=(body,), daemon=True)
+    sender.start()
+    until(lambda: series(driver, "skein_backend_queue_length") == 1, "it waits")
+    before = driver.memory_kib()
+    quiet_for(0.2)
+    assert driver.memory_kib() - before < 1024  # not all of it was read
+    origin.gate.set()
+    assert first.response()[0] == 200
+    assert wire.response()[0] == 200
+    sender.join()
+    assert origin.requests[-1][2] == body
+    first.close()
+    wire.close()
+
+
+def test_a_removed_limit_lets_all_go(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    driver = driver_of(workers=2)
+    driver.backend("b", origin, limit=1, queue=10)
+    driver.rule("/", "b")
+    driver.host()
+    origin.gate.clear()
+    wires = start(driver, 6)
+    until(lambda: series(driver, "skein_backend_queue_length") == 5, "they wait")
+    driver.backend("b", origin)
+    until(lambda: origin.held == 6, "all are there")
+    origin.gate.set()
+    for wire in wires:
+        assert wire.response()[0] == 200
+        wire.close()
+
+
+def test_holders_wait_for_their_endpoint(driver_of, origins_of):
+    one, two = origins_of(2)
+    driver = driver_of(workers=1)
+    driver.backend("b", one, two, limit=1, queue=10)
+    driver.rule("/", "b", sticky="sid")
+    driver.host()
+    cookies = {}
+    while len(cookies) < 2:
+        _, fields, body = ask(driver)
+        cookies[body] = cookie_of(fields)
+    one.gate.clear()
+    mine = f"Cookie: {cookies[one.address]}\r\n"
+    wires = start(driver, 2, mine)
+    until(lambda: series(driver, "skein_backend_queue_length") == 1, "the second holder waits")
+    for _ in range(5):
+        assert who(driver) == two.address  # the others do not
+    one.gate.set()
+    for wire in wires:
+        assert wire.response()[2].decode() == one.address
+        wire.close()
+
+
+def test_the_limit_is_never_exceeded(driver_of, origins_of):
+    origins = origins_of(3, busy=0.002)
+    driver = driver_of(workers=4)
+    driver.backend("b", *origins, limit=2, queue=1000, balance="least")
+    driver.rule("/", "b")
+    driver.host()
+
+    def work(_):
+        wire = dial(driver.port, 30)
+        answers = [get(wire)[0] for _ in range(50)]
+        wire.close()
+        return answers
+
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        answers = [status for part in pool.map(work, range(24)) for status in part]
+    assert collections.Counter(answers) == {200: 1200}
+    assert max(origin.most for origin in origins) == 2
+    assert series(driver, "skein_backend_queue_length") == 0
+    assert series(driver, "skein_backend_queued_total") > 0
+
+
+# ---- availability ----
+
+
+def spread(driver, count=40):
+    return collections.Counter(who(driver) for _ in range(count))
+
+
+def test_verdicts_of_checks_are_obeyed(driver_of, origins_of):
+    origins = origins_of(4)
+    driver = driver_of()
+    driver.backend("b", *origins, panic=50, balance="rr")
+    driver.rule("/", "b")
+    driver.host()
+    assert len(spread(driver)) == 4
+    driver.health("b", origins[0], "down")
+    driver.health("b", origins[1], "down")
+    assert set(spread(driver)) == {origins[2].address, origins[3].address}
+    assert series(driver, "skein_backend_endpoints_available") == 2
+    driver.health("b", origins[2], "down")
+    assert len(spread(driver)) == 4  # panic: rather all than one
+    assert series(driver, "skein_backend_panic") == 1
+    for origin in origins[:3]:
+        driver.health("b", origin, "up")
+    assert len(spread(driver)) == 4
+    assert series(driver, "skein_backend_panic") == 0
+
+
+def test_failing_endpoints_are_left_out_for_a_time(driver_of, origins_of):
+    good, bad = origins_of(2)
+    bad.status = 500
+    driver = driver_of(workers=1)
+    driver.backend("b", good, bad, balance="rr", failures=3, window=60000, eject=1500,
+                   max_ejected=50)
+    driver.rule("/", "b")
+    driver.host()
+    until(lambda: ask(driver) and series(driver, "skein_backend_ejections_total") == 1, "it is out")
+    assert len(bad.requests) == 3
+    assert set(spread(driver, 10)) == {good.address}
+    bad.status = 200
+    until(lambda: who(driver) == bad.address, "it is back")
+    # The last one is never left out.
+    bad.status = good.status = 500
+    spread(driver, 40)
+    assert series(driver, "skein_backend_endpoints_available") >= 1
+
+
+# ---- retries ----
+
+
+def test_a_status_is_asked_elsewhere(driver_of, origins_of):
+    good, bad = origins_of(2)
+    bad.status = 503
+    driver = driver_of(workers=1)
+    driver.backend("b", good, bad, balance="rr")
+    driver.rule("/", "b", attempts=1, retry_on=8, statuses="502+503")
+    driver.host()
+    assert spread(driver, 10) == {good.address: 10}
+    assert len(bad.requests) >= 5
+    wire = dial(driver.port)
+    answers = [get(wire, method="POST", fields="Content-Length: 0\r\n")[0] for _ in range(4)]
+    wire.close()
+    assert sorted(answers) == [200, 200, 503, 503]  # may not be repeated
+    good.status = 503
+    assert ask(driver)[0] == 503  # the last answer is better than none
+
+
+def test_the_time_of_one_try(driver_of, origins_of):
+    good, slow = origins_of(2)
+    slow.gate.clear()
+    driver = driver_of(workers=1)
+    driver.backend("b", good, slow, balance="rr")
+    driver.rule("/", "b", attempts=1, retry_on=4, per_try=300)
+    driver.host()
+    assert spread(driver, 4) == {good.address: 4}
+    slow.gate.set()
+
+
+def test_repetitions_have_a_budget(driver_of, origins_of):
+    (good,) = origins_of(1)
+    driver = driver_of(workers=1)
+    driver.backend("b", f"127.0.0.1:{free_port()}*256", f"127.0.0.1:{free_port()}*256", good)
+    driver.rule("/", "b", attempts=5, retry_on=1)
+    driver.host()
+    wire = dial(driver.port)
+    statuses = collections.Counter(get(wire)[0] for _ in range(200))
+    wire.close()
+    made = series(driver, "skein_backend_retries_total")
+    refused = series(driver, "skein_backend_retries_refused_total")
+    # A fifth of 200, and three for each second of the window of ten.
+    assert made <= 40 + 2 * 30
+    assert (refused > 0) == (statuses[502] > 0)
+
+
+def test_the_whole_exchange_has_a_limit(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    origin.gate.clear()
+    driver = driver_of()
+    driver.serve(origin, request_ms=300)
+    assert ask(driver)[0] == 504
+    assert driver.metrics()['skein_answers_total{code="504",reason="request_timeout"}'] == 1
+
+
+def test_a_limit_cuts_what_has_begun(driver_of):
+    def trickle(wire, _):
+        wire.head()
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        while True:
+            wire.send(b".")
+            quiet_for(0.05)
+
+    origin = Script(trickle)
+    driver = driver_of()
+    driver.serve(origin, request_ms=400)
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    assert wire.head()[0].startswith("HTTP/1.1 200")
+    with pytest.raises((EOFError, ConnectionError, AssertionError)):
+        body = wire.rest()
+        assert len(body) == 100
+    wire.close()
+    origin.close()
