@@ -9,6 +9,7 @@ packages_demo=(nginx curl)
 packages_test=(libcmocka-dev python3-pytest python3 git curl nginx procps)
 packages_gate=(clang)
 packages_fuzz=(clang libclang-rt-dev)
+packages_bench=(haproxy wrk apache2-utils nginx libnginx-mod-stream python3)
 
 # package_installed NAME
 package_installed() {
