@@ -41,6 +41,8 @@ static const struct offer {
     {"Route", "rateLimit.connections", NULL},
     {"Route", "limits", NULL},
     {"Route", "errorPages", NULL},
+    {"Route", "accessLog", NULL},
+    {"Route", "captures", NULL},
     {"Route", "timeouts.connect", NULL},
     {"Route", "timeouts.client", NULL},
     {"Route", "timeouts.server", NULL},
@@ -104,6 +106,8 @@ static const struct offer {
     {"Settings", "healthCheck.rise", NULL},
     {"Settings", "healthCheck.fall", NULL},
     {"Settings", "healthCheck.port", NULL},
+    {"Settings", "accessLog", NULL},
+    {"Settings", "captures", NULL},
 
     {"Node", "labels", NULL},
 };

@@ -128,7 +128,10 @@ static void check_logging(struct faults *faults, const Skein__SettingsSpec *spec
 {
     if (spec->access_log != NULL) {
         size_t mark = faults_enter(faults, "accessLog");
-        check_one_line(faults, "format", spec->access_log->format);
+        const char *format = spec->access_log->format;
+        if (format != NULL && strcmp(format, "json") != 0 && strcmp(format, "combined") != 0) {
+            fault_field(faults, "format", "is neither json nor combined");
+        }
         faults_leave(faults, mark);
     }
     if (spec->unique_id != NULL) {

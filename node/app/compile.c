@@ -4,6 +4,8 @@
  */
 #include "node/app/compile.h"
 
+#include <string.h>
+
 static void take_ms(const Skein__Duration *duration, uint32_t *ms)
 {
     if (duration != NULL && duration->has_ms) {
@@ -69,6 +71,21 @@ static void lay_limits(const Skein__SettingsLimits *from, struct proxy_defaults 
         from->has_idle_per_endpoint ? from->idle_per_endpoint : to->idle_per_endpoint_max;
 }
 
+static void lay_access_log(const Skein__SettingsAccessLog *from, struct proxy_defaults *to)
+{
+    if (from == NULL) {
+        return;
+    }
+    if (from->has_enabled) {
+        to->access = from->enabled ? PROXY_ACCESS_ON : PROXY_ACCESS_OFF;
+    }
+    if (from->format != NULL) {
+        to->access_format =
+            strcmp(from->format, "combined") == 0 ? PROXY_ACCESS_COMBINED : PROXY_ACCESS_JSON;
+    }
+    to->access_empty_requests = from->has_empty_requests && from->empty_requests;
+}
+
 struct proxy_defaults compile_defaults(const Skein__SettingsSpec *spec)
 {
     struct proxy_defaults defaults = {
@@ -95,6 +112,7 @@ struct proxy_defaults compile_defaults(const Skein__SettingsSpec *spec)
     }
     lay_timeouts(spec->timeouts, &defaults.timeouts);
     lay_limits(spec->limits, &defaults);
+    lay_access_log(spec->access_log, &defaults);
     if (spec->has_forwarded) {
         defaults.forwarded = compile_forwarded(spec->forwarded);
     }

@@ -80,6 +80,7 @@ static int open_data_plane(struct node *node, struct err_info *err)
         .connections_max = node->settings->connections_max,
         .node_name = node->settings->node_name,
         .access_log = node->settings->log_access,
+        .access_combined = node->resolved->access_combined,
         .defaults = compile_defaults(NULL),
     };
     int rc = proxy_start(&config, &node->proxy, err);

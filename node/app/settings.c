@@ -68,6 +68,8 @@ static const struct setting {
     {"log.format", SETTING_TEXT, offsetof(struct settings, log_format), "json", "json or text"},
     {"log.access", SETTING_TEXT, offsetof(struct settings, log_access), "off",
      "access log: stdout, off or a path"},
+    {"log.accessFormat", SETTING_TEXT, offsetof(struct settings, log_access_format), "json",
+     "json or combined"},
 };
 
 static void *field(struct settings *settings, const struct setting *setting)

@@ -47,6 +47,7 @@ struct settings {
     char *log_level;
     char *log_format;
     char *log_access;
+    char *log_access_format;
 
     bool check_only;   /* --check */
     bool show_version; /* --version */
@@ -63,6 +64,7 @@ struct settings_resolved {
     struct addr admin_listen;  /* unset: none */
     enum log_level log_level;
     bool log_json;
+    bool access_combined; /* the access log, instead of JSON */
 };
 
 /*

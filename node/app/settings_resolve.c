@@ -109,6 +109,11 @@ static int resolve_log(const struct settings *settings, struct settings_resolved
         return err_set(err, RC_INVALID, "log.format: \"%.40s\" is not one of json, text",
                        settings->log_format);
     }
+    resolved->access_combined = strcmp(settings->log_access_format, "combined") == 0;
+    if (!resolved->access_combined && strcmp(settings->log_access_format, "json") != 0) {
+        return err_set(err, RC_INVALID, "log.accessFormat: \"%s\" is neither json nor combined",
+                       settings->log_access_format);
+    }
     return RC_OK;
 }
 

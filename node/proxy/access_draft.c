@@ -377,7 +377,8 @@ void access_refused(struct worker *worker, const struct exchange_refusal *refusa
     record.status = refusal->reason != REASON_NONE ? reason_row(refusal->reason)->status : 0;
     record.reason = (uint16_t)refusal->reason;
     record.total_us = empty ? ACCESS_TIME_NONE : span_us(refusal->start_ns, uv_hrtime());
-    record.end = (uint8_t)(refusal->reason == REASON_NONE             ? EXCHANGE_END_CLIENT
+    record.end = (uint8_t)(empty                                      ? EXCHANGE_END_NONE
+                           : refusal->reason == REASON_NONE           ? EXCHANGE_END_CLIENT
                            : refusal->reason == REASON_CLIENT_TIMEOUT ? EXCHANGE_END_TIME
                                                                       : EXCHANGE_END_PROXY);
     record.phase = ACCESS_PHASE_HEAD;

@@ -301,9 +301,23 @@ static void on_data(struct sock *sock, const char *bytes, size_t len)
 
 /* ---- the end of connections ---- */
 
+/* The connection ends before there was a request, or a whole head of one. */
+static void note_no_request(const struct client *client)
+{
+    bool empty = client->state == CLIENT_IDLE && client->start_ns == 0;
+    if (empty || client->state == CLIENT_HEAD) {
+        exchange_refused(worker_of(client), &(const struct exchange_refusal){
+                                                .client = &client->addr,
+                                                .listener = client->acceptor->text,
+                                                .start_ns = client->start_ns,
+                                            });
+    }
+}
+
 /* The client cannot be served any more: cancel what is under way. */
 static void client_lost(struct client *client)
 {
+    note_no_request(client);
     if (client->side.exchange != NULL) {
         exchange_client_gone(client->side.exchange);
     }
@@ -322,9 +336,11 @@ static void after_eof(struct client *client)
         if (client->in.len != 0 && sock_waiting(&client->sock) > SOCK_FULL_BYTES) {
             return; /* the next one is taken up when the answers before are out */
         }
+        note_no_request(client);
         client_close_when_sent(client);
         return;
     case CLIENT_HEAD:
+        note_no_request(client);
         client_close_when_sent(client);
         return;
     case CLIENT_BUSY:
@@ -402,6 +418,7 @@ static const struct sock_ops client_sock_ops = {
 static void client_close_idle(struct client *client)
 {
     if (client->in.len == 0 && sock_is_quiet(&client->sock)) {
+        note_no_request(client);
         client_close(client);
     } else {
         worker_deadline(worker_of(client), &client->timer, CLIENT_LINGER_MS);

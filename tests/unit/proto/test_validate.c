@@ -349,7 +349,7 @@ static void settings(void **state)
         "  limits: {headerBytes: 32768, headerCount: 128, uriBytes: 8192, bodyBytes: "
         "'99999999999', connections: 100}\n  dotSegments: Remove\n"
         "  requiredHsts: [{domains: ['*.a.example'], minMaxAge: 1d, maxMaxAge: 2d}]\n"
-        "  accessLog: {enabled: true, format: '%x'}\n  uniqueId: {header: X-Request-Id}\n"
+        "  accessLog: {enabled: true, format: combined}\n  uniqueId: {header: X-Request-Id}\n"
         "  headerNameCase: [X-Foo]\n  admission: {ownership: Strict, allowedDomains: [a.b]}\n"
         "  drain: {delay: 0s, timeout: 1m}\n  balance: LeastConn\n",
         "");
@@ -373,7 +373,7 @@ static void settings(void **state)
         "spec.limits.connections: 1 is below 16\n"
         "spec.requiredHsts[0].domains: is missing; wants hosts such as *.example.com\n"
         "spec.requiredHsts[0].minMaxAge: is above maxMaxAge\n"
-        "spec.accessLog.format: has a line break\n"
+        "spec.accessLog.format: is neither json nor combined\n"
         "spec.admission.deniedDomains[0]: \"a b\" is no host such as shop.example.com or "
         "*.example.com (one label)\n"
         "spec.balance: Hash needs a key, so only a Backend can ask for it\n");
