@@ -49,6 +49,10 @@ static const struct setting {
      "serve without having heard a peer after this long"},
     {"listen.http", SETTING_LIST, offsetof(struct settings, listen_http), "0.0.0.0:80",
      "addresses for plain HTTP"},
+    {"listen.tcp", SETTING_LIST, offsetof(struct settings, listen_tcp), "0.0.0.0",
+     "IP addresses on which ports of TcpRoutes open; none: they are not served here"},
+    {"listen.proxyProtocol.trusted", SETTING_LIST, offsetof(struct settings, proxy_trusted), "",
+     "networks whose connections begin with a PROXY protocol header"},
     {"listen.maxConnections", SETTING_COUNT64, offsetof(struct settings, connections_max), "0",
      "client connections of the node; 0 follows the file limit"},
     {"cluster.bind", SETTING_TEXT, offsetof(struct settings, cluster_bind), "0.0.0.0:7946",
@@ -258,15 +262,18 @@ static int on_file_value(void *arg, const struct settings_file_value *value, str
         return err_set(err, RC_INVALID, "%s is given twice", where);
     }
     *seen = true;
-    if (value->index < 0) {
+    if (value->index == SETTINGS_FILE_PLAIN) {
         return assign(load->settings, setting, value->text, where, err);
     }
     if (setting->type != SETTING_LIST) {
         return err_set(err, RC_INVALID, "%s takes one value, not a list", where);
     }
     struct text_list *list = field(load->settings, setting);
-    if (value->index == 0) {
+    if (value->index <= 0) {
         list_clear(list);
+    }
+    if (value->index == SETTINGS_FILE_EMPTY_LIST) {
+        return RC_OK;
     }
     return list_add(list, value->text, strlen(value->text), where, err);
 }
@@ -394,7 +401,7 @@ char *settings_help(void)
                          "Settings, each as a flag, as a key in the file, and as a variable\n"
                          "(node.dataDir: --node.dataDir, SKEIN_NODE_DATA_DIR):\n\n");
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        (void)buf_printf(&out, "  %-22s %s [%s]\n", table[i].path, table[i].help,
+        (void)buf_printf(&out, "  %-28s %s [%s]\n", table[i].path, table[i].help,
                          table[i].standard);
     }
     ASSERT(!out.full);

@@ -34,7 +34,9 @@ struct settings {
     uint32_t join_wait_ms;     /* without an answer of a peer, ready anyway after this */
 
     struct text_list listen_http;
-    uint64_t connections_max; /* client connections of the node; 0: from the file limit */
+    struct text_list listen_tcp;    /* IP addresses on which ports of TcpRoutes open */
+    struct text_list proxy_trusted; /* networks whose connections begin with a PROXY header */
+    uint64_t connections_max;       /* client connections of the node; 0: from the file limit */
 
     char *cluster_bind;
     char *cluster_advertise; /* "": as bound */
@@ -57,6 +59,7 @@ struct settings {
 /* What the strings mean. */
 struct settings_resolved {
     struct addr http[SETTINGS_LIST_MAX];
+    struct addr tcp[SETTINGS_LIST_MAX]; /* port 0 */
     struct addr cluster_bind;
     struct addr cluster_advertise; /* never the any-address */
     struct addr cluster_join[SETTINGS_LIST_MAX];

@@ -39,6 +39,10 @@ static int walk_node(struct walk *walk, yaml_node_t *node, const char *path, int
     }
     if (node->type == YAML_SEQUENCE_NODE && index < 0) {
         int at = 0;
+        if (node->data.sequence.items.start == node->data.sequence.items.top) {
+            struct settings_file_value none = {path, "", line, SETTINGS_FILE_EMPTY_LIST};
+            return walk->visit(walk->arg, &none, walk->err);
+        }
         for (yaml_node_item_t *item = node->data.sequence.items.start;
              item < node->data.sequence.items.top; item++) {
             yaml_node_t *child = yaml_document_get_node(walk->document, *item);

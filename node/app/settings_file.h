@@ -10,10 +10,16 @@ struct settings_file_value {
     const char *path; /* "node.name" */
     const char *text;
     size_t line; /* from 1 */
-    int index;   /* position in a sequence, -1 outside of one */
+    int index;   /* position in a sequence, or one of the values below */
 };
 
-/* Called per scalar; what it returns other than 0 ends the reading with that. */
+enum {
+    SETTINGS_FILE_PLAIN = -1,      /* not in a sequence */
+    SETTINGS_FILE_EMPTY_LIST = -2, /* stands for a sequence without elements; text is "" */
+};
+
+/* Called per scalar, and for an empty sequence; what it returns other than 0 ends the reading with
+ * that. */
 typedef int (*settings_file_visit)(void *arg, const struct settings_file_value *value,
                                    struct err_info *err);
 

@@ -3,6 +3,8 @@
  */
 #include "node/app/settings.h"
 
+#include "node/base/cidr.h"
+
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,6 +131,29 @@ static int check_name(const char *name, struct err_info *err)
     return RC_OK;
 }
 
+/* Addresses without ports, and networks. */
+static int resolve_lists(const struct settings *settings, struct settings_resolved *resolved,
+                         struct err_info *err)
+{
+    for (size_t i = 0; i < settings->listen_tcp.count; i++) {
+        const char *text = settings->listen_tcp.items[i];
+        if (addr_parse_ip(text, strlen(text), &resolved->tcp[i]) != RC_OK) {
+            return err_set(err, RC_INVALID,
+                           "listen.tcp: \"%.80s\" is not an IP address without port, such as "
+                           "0.0.0.0, 10.0.0.1 or ::",
+                           text);
+        }
+    }
+    for (size_t i = 0; i < settings->proxy_trusted.count; i++) {
+        struct cidr cidr;
+        int rc = cidr_parse(settings->proxy_trusted.items[i], &cidr, err);
+        if (rc != RC_OK) {
+            return err_prefix(err, rc, "listen.proxyProtocol.trusted");
+        }
+    }
+    return RC_OK;
+}
+
 int settings_resolve(const struct settings *settings, struct settings_resolved *ret_resolved,
                      struct err_info *err)
 {
@@ -138,6 +163,7 @@ int settings_resolve(const struct settings *settings, struct settings_resolved *
     for (size_t i = 0; rc == RC_OK && i < settings->listen_http.count; i++) {
         rc = parse_one("listen.http", settings->listen_http.items[i], &resolved.http[i], err);
     }
+    rc = rc != RC_OK ? rc : resolve_lists(settings, &resolved, err);
     rc = rc != RC_OK
              ? rc
              : parse_one("cluster.bind", settings->cluster_bind, &resolved.cluster_bind, err);

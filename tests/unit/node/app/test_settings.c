@@ -62,6 +62,29 @@ static void test_precedence(void **state)
     assert_int_equal(unlink(file_path), 0);
 }
 
+/* A list without elements is not the default. */
+static void test_empty_lists(void **state)
+{
+    (void)state;
+    struct settings settings;
+    struct err_info err = {0};
+    write_file("listen: {tcp: [], proxyProtocol: {trusted: [10.0.0.0/8, \"::1\"]}}\n");
+    const char *args[] = {"--config", file_path, NULL};
+    assert_int_equal(load(args, &settings, &err), RC_OK);
+    assert_int_equal(settings.listen_tcp.count, 0);
+    assert_int_equal(settings.listen_http.count, 1);
+    assert_int_equal(settings.proxy_trusted.count, 2);
+    settings_deinit(&settings);
+
+    write_file("node: {name: []}\n");
+    assert_int_equal(load(args, &settings, &err), RC_INVALID);
+    assert_non_null(strstr(err.text, "takes one value, not a list"));
+    write_file("listen: {tcp: [], tcp: [\"::\"]}\n");
+    assert_int_equal(load(args, &settings, &err), RC_INVALID);
+    assert_non_null(strstr(err.text, "given twice"));
+    assert_int_equal(unlink(file_path), 0);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -109,6 +132,25 @@ static void test_resolve(void **state)
     assert_int_equal(resolved.cluster_join_count, 2);
     assert_string_equal(addr_format(&resolved.cluster_advertise, text), "127.0.0.1:7001");
 
+    assert_int_equal(addr_port(&resolved.tcp[0]), 0);
+    assert_string_equal(addr_format_ip(&resolved.tcp[0], text), "0.0.0.0");
+
+    const char *tcp[] = {"--node.name=r1", "--cluster.bind=127.0.0.1:7001",
+                         "--listen.tcp=10.0.0.1,::", NULL};
+    assert_int_equal(resolve(tcp, &resolved, &err), RC_OK);
+    assert_string_equal(addr_format_ip(&resolved.tcp[0], text), "10.0.0.1");
+    assert_string_equal(addr_format_ip(&resolved.tcp[1], text), "::");
+
+    const char *port[] = {"--node.name=r1", "--cluster.bind=127.0.0.1:7001",
+                          "--listen.tcp=10.0.0.1:80", NULL};
+    assert_int_equal(resolve(port, &resolved, &err), RC_INVALID);
+    assert_non_null(strstr(err.text, "listen.tcp: \"10.0.0.1:80\" is not an IP address"));
+
+    const char *network[] = {"--node.name=r1", "--cluster.bind=127.0.0.1:7001",
+                             "--listen.proxyProtocol.trusted=10.0.0.0/8,10.0.0.1/8", NULL};
+    assert_int_equal(resolve(network, &resolved, &err), RC_INVALID);
+    assert_non_null(strstr(err.text, "listen.proxyProtocol.trusted: "));
+
     const char *open_api[] = {"--node.name=r1", "--cluster.bind=127.0.0.1:7001",
                               "--admin.listen=0.0.0.0:7980", NULL};
     assert_int_equal(resolve(open_api, &resolved, &err), RC_INVALID);
@@ -138,9 +180,8 @@ static void test_help_lists_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_precedence),     cmocka_unit_test(test_empty_lists),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_resolve),
         cmocka_unit_test(test_help_lists_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
