@@ -210,7 +210,7 @@ int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *ru
     uint64_t hash = name_hash(hosts, wildcard, part, len);
     struct host *host = NULL;
     if (count != 0) {
-        host = mem_new(sizeof(*host) + len + 1);
+        host = mem_lines(sizeof(*host) + len + 1);
         host->catalog = hosts->catalog;
         host->hash = hash;
         host->wildcard = wildcard;

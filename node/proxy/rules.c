@@ -144,6 +144,7 @@ static void compile(struct rules *rules)
     if (rules->exact_count != 0) {
         qsort(rules->exact, rules->exact_count, sizeof(*rules->exact), compare_exact);
     }
+    rules->flat = rules->root->child_count == 0 ? rules->root->rule : NULL;
 }
 
 static int check_rule(const struct proxy_rule *from, struct err_info *err)
@@ -268,6 +269,9 @@ const struct rule *rules_match(const struct rules *rules, const char *path, size
         if (compare_bytes(rule->path, rule->path_len, path, len) == 0) {
             return rule;
         }
+    }
+    if (LIKELY(rules->flat != NULL)) {
+        return rules->flat;
     }
     const struct rule_node *node = rules->root;
     const struct rule *best = node->rule;

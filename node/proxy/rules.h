@@ -49,6 +49,7 @@ struct rules {
     struct rule *rules;
     struct rule **exact; /* sorted by path */
     struct rule_node *root;
+    const struct rule *flat; /* of the root when that is all there is: spares its cache line */
 };
 
 /* Check and compile. On failure nothing is held. */
