@@ -4,8 +4,8 @@
 #include "node/proxy/rules.h"
 
 #include "node/base/mem.h"
-#include "node/proxy/catalog.h"
 #include "node/proxy/affinity.h"
+#include "node/proxy/catalog.h"
 #include "node/proxy/policy.h"
 
 /* A place in the trie. Children are sorted by segment, so that a look-up is a binary search. */
