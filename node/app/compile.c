@@ -129,23 +129,3 @@ uint32_t compile_weight(protobuf_c_boolean has_weight, uint32_t weight)
 {
     return has_weight ? MIN(weight, (uint32_t)PROXY_WEIGHT_MAX) : 100;
 }
-
-static enum balance compile_balance(const Skein__BackendSpec *spec)
-{
-    static const enum balance map[] = {
-        [SKEIN__BACKEND_SPEC__BALANCE__Random] = BALANCE_RANDOM,
-        [SKEIN__BACKEND_SPEC__BALANCE__RoundRobin] = BALANCE_ROUND_ROBIN,
-        [SKEIN__BACKEND_SPEC__BALANCE__LeastConn] = BALANCE_LEAST_CONN,
-    };
-    return spec->has_balance && (size_t)spec->balance < ARRAY_LEN(map) ? map[spec->balance]
-                                                                       : BALANCE_RANDOM;
-}
-
-struct proxy_backend compile_backend(const Skein__BackendSpec *spec)
-{
-    struct proxy_backend backend = {.idle_per_endpoint_max = PROXY_POOL_DEFAULT};
-    if (spec != NULL) {
-        backend.balance = compile_balance(spec);
-    }
-    return backend;
-}

@@ -19,8 +19,9 @@ uint32_t compile_weight(protobuf_c_boolean has_weight, uint32_t weight);
 
 enum forwarded_policy compile_forwarded(Skein__ForwardedPolicy policy);
 
-/* How a backend uses its endpoints; spec may be NULL. Borrows texts of spec. */
-struct proxy_backend compile_backend(const Skein__BackendSpec *spec);
+/* How a backend uses its endpoints; both may be NULL. Borrows texts of spec. compile_backend.c */
+struct proxy_backend compile_backend(const Skein__BackendSpec *spec,
+                                     const Skein__SettingsSpec *settings);
 
 /* ---- compile_check.c ---- */
 

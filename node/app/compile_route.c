@@ -3,7 +3,7 @@
  */
 #include "node/app/compile_route.h"
 
-#include "node/base/hash.h"
+#include "node/app/token.h"
 #include "node/base/mem.h"
 #include "proto/validate.h"
 
@@ -202,12 +202,14 @@ static const struct proxy_sticky *compile_sticky(const char *id, const Skein__St
     struct proxy_sticky *sticky = compile_make(store, 1, sizeof(*sticky));
     sticky->cookie = from->cookie;
     if (from->cookie == NULL) {
-        uint64_t hash = hash_sip64(0, 0, id, strlen(id));
-        sticky->cookie = compile_own(store, mem_printf("skein-%016llx", (unsigned long long)hash));
+        char *name = mem_new(TOKEN_COOKIE_NAME_LEN + 1);
+        token_cookie_name(id, name);
+        sticky->cookie = compile_own(store, name);
     }
     if (from->has_same_site && (size_t)from->same_site < ARRAY_LEN(sites)) {
         sticky->same_site = sites[from->same_site];
     }
+    sticky->secure_set = from->has_secure;
     sticky->secure = from->has_secure && from->secure;
     sticky->max_age_s = seconds_of(from->max_age);
     sticky->path = from->path != NULL ? from->path : "/";

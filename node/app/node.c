@@ -25,6 +25,7 @@
 enum {
     SECOND_MS = 1000,
     DRAIN_TICK_MS = 20,
+    NAMES_WAIT_MS = 2000,
     LEAVE_LINGER_MS = 1500, /* time to answer probes after having announced that we leave */
 };
 
@@ -113,21 +114,42 @@ static void serve(struct node *node, const char *why)
              (unsigned long long)gossip_revision(gossip_net_core(node->net)));
 }
 
+/* Endpoints that are names get a moment to find their addresses, so that the first requests do. */
+static bool waits_for_names(struct node *node)
+{
+    routing_flush(node->routing); /* begins the look-ups */
+    if (!routing_is_resolving(node->routing)) {
+        return false;
+    }
+    if (node->names_deadline_ms == 0) {
+        node->names_deadline_ms = time_mono_ms() + NAMES_WAIT_MS;
+    }
+    return time_mono_ms() < node->names_deadline_ms;
+}
+
 static void consider_serving(struct node *node)
 {
     if (node->phase != NODE_JOINING) {
         return;
     }
+    const char *why = NULL;
+    bool is_alone = false;
     const struct gossip *core = gossip_net_core(node->net);
     if (!has_peers(node)) {
-        serve(node, "first node of its cluster");
+        why = "first node of its cluster";
     } else if (namesake(node) != NULL) {
         return;
     } else if (gossip_in_step(core)) {
-        serve(node, "in step with the cluster");
+        why = "in step with the cluster";
     } else if (time_mono_ms() >= node->join_deadline_ms) {
-        log_warn("no peer answered", "waited_ms=%u", node->settings->join_wait_ms);
-        serve(node, "no peer answered in time; serving what is on disk");
+        why = "no peer answered in time; serving what is on disk";
+        is_alone = true;
+    }
+    if (why != NULL && !waits_for_names(node)) {
+        if (is_alone) {
+            log_warn("no peer answered", "waited_ms=%u", node->settings->join_wait_ms);
+        }
+        serve(node, why);
     }
 }
 
@@ -398,6 +420,7 @@ static int start_all(struct node *node, struct err_info *err)
         return rc;
     }
     rc = start_replica(node, &keys, err);
+    rc = rc != RC_OK ? rc : routing_use_keys(node->routing, &keys, err);
     key_ring_wipe(&keys);
     if (rc != RC_OK) {
         return rc;

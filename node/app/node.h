@@ -93,6 +93,7 @@ struct node {
     uv_signal_t signals[2];
     unsigned handles_open;
     uint64_t join_deadline_ms;
+    uint64_t names_deadline_ms; /* 0: no need to wait for names has shown yet */
     uint64_t drain_started_ms;
     bool drain_refusing; /* proxy_drain was called */
     bool leaving;

@@ -19,6 +19,11 @@ struct routing *routing_new(void)
     return mem_new(sizeof(struct routing));
 }
 
+int routing_use_keys(struct routing *routing, const struct key_ring *ring, struct err_info *err)
+{
+    return token_keys_init(&routing->tokens, ring, err);
+}
+
 /* ---- marks ---- */
 
 void mark_host(struct routing *routing, struct host *host)
@@ -302,6 +307,7 @@ void routing_free(struct routing *routing)
     }
     prober_free(routing->prober);
     resolver_free(routing->resolver);
+    token_keys_deinit(&routing->tokens);
     mem_free(routing->defaults_key);
     mem_free(routing);
 }

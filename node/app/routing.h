@@ -13,6 +13,7 @@
 #include "node/proxy/proxy.h"
 #include "proto/object.h"
 
+struct key_ring;
 struct routing;
 
 struct routing *routing_new(void);
@@ -28,6 +29,11 @@ void routing_free(struct routing *routing);
  */
 void routing_observe(struct routing *routing, uv_loop_t *loop, const struct resolver_ops *ops,
                      void *ctx);
+
+/* Make tokens for sticky cookies with the cluster's keys from now on; without this call there are
+ * no sticky cookies. Before routing_attach. RC_UNSUPPORTED. */
+MUST_CHECK int routing_use_keys(struct routing *routing, const struct key_ring *ring,
+                                struct err_info *err);
 
 /* Is there an endpoint whose name was not looked up to an end yet? O(backends). */
 bool routing_is_resolving(const struct routing *routing);

@@ -14,11 +14,34 @@
 
 /* ---- pools ---- */
 
+/* Those of addresses are kept; those of names follow what they resolve to. */
+static void set_tokens(const struct routing *routing, const struct pool *pool,
+                       struct pool_expansion *expansion)
+{
+    for (size_t i = 0; i < expansion->count; i++) {
+        struct endpoint_node *node = expansion->nodes[i];
+        struct proxy_endpoint *endpoint = &expansion->endpoints[i];
+        if (!node->has_tokens) {
+            token_make(&routing->tokens, pool->name, endpoint);
+            node->has_tokens = node->host == NULL;
+            memcpy(node->token, endpoint->token, sizeof(node->token));
+            memcpy(node->old_token, endpoint->old_token, sizeof(node->old_token));
+            continue;
+        }
+        memcpy(endpoint->token, node->token, sizeof(node->token));
+        memcpy(endpoint->old_token, node->old_token, sizeof(node->old_token));
+    }
+}
+
 static void pool_compile(struct routing *routing, struct pool *pool)
 {
     struct pool_expansion expansion;
     pool_expand(pool, &expansion);
-    const struct proxy_backend policy = compile_backend(pool_spec(pool));
+    set_tokens(routing, pool, &expansion);
+    const struct object *settings = routing->settings;
+    const struct proxy_backend policy = compile_backend(
+        pool_spec(pool),
+        settings != NULL ? (const Skein__SettingsSpec *)settings->message->spec : NULL);
     struct err_info err = {0};
     int rc = backend_set(routing->proxy, pool->backend, &policy, expansion.endpoints,
                          expansion.count, &err);

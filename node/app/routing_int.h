@@ -12,6 +12,7 @@
 #define SKEIN_NODE_APP_ROUTING_INT_H
 
 #include "node/app/routing.h"
+#include "node/app/token.h"
 #include "node/base/hashtable.h"
 #include "node/base/log.h"
 #include "node/health/prober.h"
@@ -21,11 +22,14 @@
 struct endpoint_node {
     const struct object *object;
     struct pool *pool;
-    struct addr addr;                  /* unset: it is a name */
-    char *host;                        /* of a name, else NULL */
-    uint16_t port;                     /* of a name */
-    struct resolver_watch *watch;      /* of a name that is in use */
-    bool name_failing;                 /* its last look-up failed, and the log says so */
+    struct addr addr;             /* unset: it is a name */
+    char *host;                   /* of a name, else NULL */
+    uint16_t port;                /* of a name */
+    struct resolver_watch *watch; /* of a name that is in use */
+    bool name_failing;            /* its last look-up failed, and the log says so */
+    bool has_tokens;              /* those of addr are known */
+    uint8_t token[PROXY_TOKEN_BYTES];
+    uint8_t old_token[PROXY_TOKEN_BYTES];
     struct endpoint_node *prev, *next; /* in pool->endpoints */
     UT_hash_handle hh;                 /* by object id */
 };
@@ -102,6 +106,7 @@ struct routing {
     struct pool *marked_pools;
     const struct object *settings;
     bool settings_marked;
+    struct token_keys tokens;
     uint8_t *defaults_key; /* the packed part of Settings that pools depend on */
     size_t defaults_key_len;
 
