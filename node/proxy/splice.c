@@ -81,7 +81,8 @@ enum splice_result splice_move(struct splice_pipe *pipe, int from, int to, uint6
 {
     size_t moved = 0;
     enum splice_result result = SPLICE_MOVED;
-    while (result == SPLICE_MOVED && moved < TURN_BYTES) {
+    /* Never stops for fairness with bytes in the pipe: nobody would tell when they can go on. */
+    while (result == SPLICE_MOVED && (moved < TURN_BYTES || pipe->held != 0)) {
         bool is_filled = pipe->held == 0 && *left != 0;
         if (is_filled) {
             size_t want = (size_t)MIN(*left, (uint64_t)SPLICE_PIPE_BYTES);

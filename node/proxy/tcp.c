@@ -189,7 +189,9 @@ static bool tcp_move(struct tcp *tcp, struct tcp_flow *flow)
     }
     if (moved == TCP_MOVED_MORE) {
         struct tcp_side *from = flow->from;
-        tcp_poll_change(&tcp->worker->tcp_poll, from->fd, &from->item, from->waits_for_room);
+        if (from->watched) { /* else it is told when watching begins */
+            tcp_poll_change(&tcp->worker->tcp_poll, from->fd, &from->item, from->waits_for_room);
+        }
         return true;
     }
     if (moved == TCP_TO_RESET && !flow->done) {
@@ -314,7 +316,8 @@ static bool tcp_open(struct tcp *tcp)
     }
     /* Only now: what was there already needs no event. */
     if (tcp->state == TCP_OPEN && !upstream->watched) {
-        upstream->watched = tcp_poll_add(&worker->tcp_poll, upstream->fd, &upstream->item, false);
+        upstream->watched = tcp_poll_add(&worker->tcp_poll, upstream->fd, &upstream->item,
+                                         upstream->waits_for_room);
     }
     if (tcp->state == TCP_OPEN && (!upstream->watched || !watch_client(tcp))) {
         tcp_end(tcp, EXCHANGE_END_RESOURCE);

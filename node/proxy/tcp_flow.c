@@ -47,7 +47,9 @@ static void flow_block(struct tcp *tcp, struct tcp_flow *flow)
     flow->full = true;
     if (!flow->to->waits_for_room) {
         flow->to->waits_for_room = true;
-        tcp_poll_change(&tcp->worker->tcp_poll, flow->to->fd, &flow->to->item, true);
+        if (flow->to->watched) { /* else it is asked for when watching begins */
+            tcp_poll_change(&tcp->worker->tcp_poll, flow->to->fd, &flow->to->item, true);
+        }
     }
 }
 
