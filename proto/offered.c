@@ -85,6 +85,7 @@ static const struct offer {
     {"Settings", "hsts", NULL},
     {"Settings", "uniqueId", NULL},
     {"Settings", "errorPages", NULL},
+    {"Settings", "emptyRequests", NULL},
     {"Settings", "dotSegments", NULL},
     {"Settings", "limits.headerBytes", NULL},
     {"Settings", "limits.headerCount", NULL},

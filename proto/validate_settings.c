@@ -136,11 +136,9 @@ static void check_logging(struct faults *faults, const Skein__SettingsSpec *spec
     }
     if (spec->unique_id != NULL) {
         size_t mark = faults_enter(faults, "uniqueId");
-        if (spec->unique_id->header == NULL) {
-            fault_field(faults, "header", "is missing; wants a header name such as X-Request-Id");
-        }
-        check_token(faults, "header", spec->unique_id->header, "header name");
+        check_header_name(faults, "header", spec->unique_id->header);
         check_one_line(faults, "format", spec->unique_id->format);
+        check_template(faults, "format", spec->unique_id->format, TEMPLATE_IN_ID);
         faults_leave(faults, mark);
     }
     check_captures(faults, spec->captures);

@@ -6,7 +6,9 @@
 
 #include "node/base/mem.h"
 #include "node/proxy/client_int.h"
+#include "node/proxy/proxy_int.h"
 
+#include <unistd.h>
 #include <utlist.h>
 
 static struct client *of_sock(struct sock *sock)
@@ -33,6 +35,8 @@ void client_close(struct client *client)
     struct worker *worker = worker_of(client);
     ASSERT(client->side.exchange == NULL);
     client->state = CLIENT_CLOSED;
+    limiter_leave(client->place);
+    client->place = NULL;
     DL_DELETE(worker->clients, client);
     wheel_clear(&worker->wheel, &client->timer);
     worker_client_closed(worker);
@@ -80,11 +84,8 @@ void client_update_reading(struct client *client)
 /* ---- requests ---- */
 
 /* Answer a head that could not be read, and end the connection. */
-static void client_refuse(struct client *client, enum reason reason)
+static void answer_refusal(struct client *client, enum reason reason)
 {
-    if (client->state == CLIENT_IDLE) {
-        client->start_ns = uv_hrtime();
-    }
     exchange_refused(worker_of(client), &(const struct exchange_refusal){
                                             .client = &client->addr,
                                             .listener = client->acceptor->text,
@@ -96,6 +97,14 @@ static void client_refuse(struct client *client, enum reason reason)
     client->http10 = false;
     client->is_head = false;
     client_put_answer(client, &(const struct exchange_answer){.reason = reason});
+}
+
+static void client_refuse(struct client *client, enum reason reason)
+{
+    if (client->state == CLIENT_IDLE) {
+        client->start_ns = uv_hrtime();
+    }
+    answer_refusal(client, reason);
 }
 
 /* Begin the exchange for the head that was just parsed. */
@@ -324,6 +333,24 @@ static void client_lost(struct client *client)
     client_close(client);
 }
 
+/* Not a byte has come, and nothing is answered yet. */
+static bool client_is_unused(const struct client *client)
+{
+    return client->start_ns == 0 && client->in.len == 0 && sock_is_quiet(&client->sock);
+}
+
+/* It ends without another request; one that had none at all is told so if Settings want it. */
+static void client_end_unused(struct client *client, enum reason reason)
+{
+    bool unused = client->start_ns == 0 && client->in.len == 0;
+    if (unused && !worker_defaults(worker_of(client))->ignore_empty) {
+        answer_refusal(client, reason);
+    } else {
+        note_no_request(client);
+        client_close_when_sent(client);
+    }
+}
+
 /*
  * The client sends no more. It may have closed for good or only this direction (RFC 9112 9.6),
  * which nobody can tell before something is written; so what is complete is answered, but it is
@@ -336,8 +363,7 @@ static void after_eof(struct client *client)
         if (client->in.len != 0 && sock_waiting(&client->sock) > SOCK_FULL_BYTES) {
             return; /* the next one is taken up when the answers before are out */
         }
-        note_no_request(client);
-        client_close_when_sent(client);
+        client_end_unused(client, REASON_EMPTY);
         return;
     case CLIENT_HEAD:
         note_no_request(client);
@@ -449,7 +475,11 @@ void client_timeout(struct client *client)
     case CLIENT_CLOSED:
         return;
     case CLIENT_IDLE:
-        client_close_idle(client);
+        if (client_is_unused(client)) {
+            client_end_unused(client, REASON_CLIENT_TIMEOUT);
+        } else {
+            client_close_idle(client);
+        }
         return;
     case CLIENT_HEAD:
         client_refuse(client, REASON_CLIENT_TIMEOUT);
@@ -473,8 +503,16 @@ void client_timeout(struct client *client)
 void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
                    const struct addr *peer, uint16_t local_port)
 {
+    const struct settings *settings = worker_settings(worker);
+    struct limiter_place *place;
+    if (!policy_client_place(settings->base, peer, &place)) {
+        stat_add(&worker->stats, STAT_CLIENT_LIMITED, 1);
+        (void)close(fd); /* nothing was read from it, and nobody waits for the result */
+        return;
+    }
     struct client *client = pool_take(&worker->client_pool);
     memset(client, 0, sizeof(*client));
+    client->place = place;
     sock_init(&client->sock, worker, &client_sock_ops, fd);
     client->side.ops = &client_side_ops;
     client->state = CLIENT_IDLE;
@@ -486,9 +524,8 @@ void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
     DL_APPEND(worker->clients, client);
     worker_client_opened(worker);
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
-    const struct proxy_defaults *defaults = worker_defaults(worker);
-    client->client_ms = defaults->timeouts.client_ms;
-    worker_deadline(worker, &client->timer, defaults->timeouts.client_header_ms);
+    client->client_ms = settings->defaults.timeouts.client_ms;
+    worker_deadline(worker, &client->timer, settings->defaults.timeouts.client_header_ms);
     sock_read_now(&client->sock);
     if (client->state == CLIENT_BUSY && client->request_done) {
         sock_start_late(&client->sock); /* nothing is expected before the response */

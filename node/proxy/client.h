@@ -68,6 +68,7 @@ struct client {
     uint64_t start_ns;  /* first byte of this request */
     uint64_t discarded; /* in LINGER */
     struct addr addr;   /* the peer's, or what its PROXY header says */
+    struct limiter_place *place; /* among the connections of this peer */
     struct fwd_peer peer;
 };
 

@@ -382,6 +382,18 @@ int policy_base_new(const struct proxy_defaults *defaults, struct catalog *catal
     return RC_OK;
 }
 
+bool policy_client_place(const struct policy_base *base, const struct addr *peer,
+                         struct limiter_place **ret_place)
+{
+    *ret_place = NULL;
+    if (base == NULL || base->limiter == NULL || cidr_set_has(base->trusted, peer)) {
+        return true;
+    }
+    uint64_t key = limiter_key_addr(base->limiter, &base->per_client, peer);
+    *ret_place = limiter_enter(base->limiter, &base->per_client, key);
+    return *ret_place != NULL;
+}
+
 void policy_base_ref(struct policy_base *base)
 {
     refcnt_get(&base->refs);

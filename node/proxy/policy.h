@@ -118,6 +118,12 @@ MUST_CHECK int policy_base_new(const struct proxy_defaults *defaults, struct cat
 void policy_base_ref(struct policy_base *base);
 void policy_base_unref(struct policy_base *base);
 
+/* A place for a connection from this peer, in *ret_place (NULL where there is no limit, and for
+ * trusted proxies, which speak for many). False: it has as many as it may have. base may be NULL.
+ */
+bool policy_client_place(const struct policy_base *base, const struct addr *peer,
+                         struct limiter_place **ret_place);
+
 /* NULL: no page for this status. */
 const struct policy_page *policy_page(const struct policy_pages *pages, unsigned status);
 

@@ -15,6 +15,8 @@
     X(STAT_CLIENT_ACCEPTED, "skein_client_connections_total", "", "Client connections accepted")   \
     X(STAT_CLIENT_REFUSED, "skein_client_connections_refused_total", "",                           \
       "Accepting paused because a connection or file limit was reached")                           \
+    X(STAT_CLIENT_LIMITED, "skein_client_connections_limited_total", "",                           \
+      "Client connections closed at once because their address had as many as it may have")        \
     X(STAT_CLIENT_ABORTED, "skein_client_aborts_total", "",                                        \
       "Exchanges ended because the client went away")                                              \
     X(STAT_REQUESTS, "skein_requests_total", "", "Requests whose head was read")                   \
@@ -56,6 +58,7 @@ enum stat_id {
     X(REASON_PREFLIGHT, 204, "preflight", "A CORS preflight request")                              \
     X(REASON_REDIRECT, 302, "redirect", "The resource is at another address")                      \
     X(REASON_BAD_REQUEST, 400, "bad_request", "The request is malformed")                          \
+    X(REASON_EMPTY, 400, "empty", "The connection ended without a request")                        \
     X(REASON_BAD_PATH, 400, "bad_path", "The request target is not acceptable")                    \
     X(REASON_BAD_HOST, 400, "bad_host", "The Host header is missing or malformed")                 \
     X(REASON_BAD_FRAMING, 400, "bad_framing", "The message framing is ambiguous or malformed")     \

@@ -131,6 +131,7 @@ static void tcp_end(struct tcp *tcp, enum exchange_end why)
     }
     limiter_leave(tcp->places[0]);
     limiter_leave(tcp->places[1]);
+    limiter_leave(tcp->places[2]);
     worker_client_closed(worker);
     worker_defer(worker, &tcp->end, on_end);
 }
@@ -591,6 +592,11 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
     tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
     stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
     const struct rule *rule = tcp_rule_of(tcp->rule);
+    if (!policy_client_place(worker_settings(worker)->base, peer, &tcp->places[2])) {
+        stat_add(&worker->stats, STAT_CLIENT_LIMITED, 1);
+        tcp_end(tcp, EXCHANGE_END_PROXY);
+        return;
+    }
     if (rule->policy != NULL && !tcp_admit(tcp, rule->policy)) {
         tcp_end(tcp, EXCHANGE_END_PROXY);
         return;

@@ -90,7 +90,7 @@ struct tcp {
     uint64_t active_ms; /* the last time that bytes moved */
     struct task end;    /* frees it */
 
-    struct limiter_place *places[2];            /* of the route and of the client's share */
+    struct limiter_place *places[3];            /* of a key, of the route, of the client */
     struct endpoint *tried[EXCHANGE_TRIED_MAX]; /* one reference each */
     uint32_t tried_count;
     uint32_t retries_left;

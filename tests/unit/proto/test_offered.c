@@ -47,16 +47,16 @@ static void policies_that_nobody_enforces_are_refused(void **state)
     struct faults faults;
     faults_init(&faults);
     /* Set is set, also to nothing. */
-    Skein__Route route = SKEIN__ROUTE__INIT;
-    Skein__RouteSpec spec = SKEIN__ROUTE_SPEC__INIT;
-    Skein__ErrorPage page = SKEIN__ERROR_PAGE__INIT;
-    Skein__ErrorPage *pages[] = {&page};
-    spec.error_pages = pages;
-    spec.n_error_pages = 1;
-    route.spec = &spec;
-    object_check_offered(kind_by_name("Route"), &route.base, &faults);
+    Skein__Settings settings = SKEIN__SETTINGS__INIT;
+    Skein__SettingsSpec spec = SKEIN__SETTINGS_SPEC__INIT;
+    Skein__RequiredHsts hsts = SKEIN__REQUIRED_HSTS__INIT;
+    Skein__RequiredHsts *required[] = {&hsts};
+    spec.required_hsts = required;
+    spec.n_required_hsts = 1;
+    settings.spec = &spec;
+    object_check_offered(kind_by_name("Settings"), &settings.base, &faults);
     assert_int_equal(faults.total, 1);
-    assert_string_equal(faults.items[0].path, "spec.errorPages");
+    assert_string_equal(faults.items[0].path, "spec.requiredHsts");
     faults_deinit(&faults);
 }
 
@@ -65,6 +65,11 @@ static void values_are_listed(void **state)
     (void)state;
     assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {protocol: Tcp}",
                    "spec.protocol: Tcp is not available in this version; accepted: Http1\n");
+    assert_refused("kind: Route\nmetadata: {name: r}\nspec: {host: a.b, to: [{backend: b}], "
+                   "rateLimit: {requests: 1, scope: "
+                   "Cluster}}",
+                   "spec.rateLimit.scope: Cluster is not available in this version; accepted: "
+                   "Node\n");
 }
 
 int main(void)

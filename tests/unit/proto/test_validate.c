@@ -227,7 +227,7 @@ static void route_headers(void **state)
         "spec.headers.request[4].name: is missing; wants the name of a header\n"
         "spec.headers.request[5].value: has the control byte 0x0D\n"
         "spec.headers.request[6].value: starts or ends with a blank\n"
-        "spec.headers.response[0].name: set-cookie cannot be changed\n"
+        "spec.headers.response[0].name: set-cookie cannot be changed; use sticky for affinity\n"
         "spec.headers.response[1].name: TRANSFER-ENCODING cannot be changed\n");
 }
 
