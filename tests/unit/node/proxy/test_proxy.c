@@ -2,8 +2,8 @@
  * The whole data plane in this process, one worker, plain sockets on both sides. What goes wrong on
  * the wire is tested at length by tests/process/test_proxy_*.py; here is each path once.
  *
- * covers: acceptor.c access_draft.c access_log.c client.c client_out.c exchange.c exchange_route.c
- * exchange_try.c sock.c upool.c upstream.c upstream_in.c worker.c
+ * covers: acceptor.c access_draft.c exchange_account.c access_log.c client.c client_out.c
+ * exchange.c exchange_route.c exchange_try.c sock.c upool.c upstream.c upstream_in.c worker.c
  */
 #include "node/proxy/proxy.h"
 #include "tests/support/unit.h"
