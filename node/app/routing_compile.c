@@ -204,7 +204,8 @@ static void flush_pool_defaults(struct routing *routing, const Skein__SettingsSp
     size_t len = skein__settings_spec__get_packed_size(&part);
     uint8_t *key = mem_new(len + 1);
     (void)skein__settings_spec__pack(&part, key); /* fills len bytes */
-    bool same = len == routing->defaults_key_len && memcmp(key, routing->defaults_key, len) == 0;
+    bool same = len == routing->defaults_key_len &&
+                (len == 0 || memcmp(key, routing->defaults_key, len) == 0);
     mem_free(routing->defaults_key);
     routing->defaults_key = key;
     routing->defaults_key_len = len;

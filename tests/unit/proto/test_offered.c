@@ -37,6 +37,10 @@ static void what_is_carried_out_passes(void **state)
                    "[{address: 10.0.0.1:80, weight: 5, state: Drain}]}",
                    "");
     assert_refused("kind: Endpoint\nspec: {backend: b, address: '[::1]:80'}", "");
+    assert_refused("kind: Endpoint\nspec: {backend: b, address: 'name.example:80'}", "");
+    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {healthCheck: {type: Http, path: /x, "
+                   "headers: {a: b}, statuses: ['200']}, endpoints: [{address: 'a.b:80'}]}",
+                   "");
     assert_refused("kind: Namespace\nmetadata: {name: a}\nspec: {description: x}", "");
     assert_refused("kind: Settings\nspec: {timeouts: {keepAlive: 1m}, dotSegments: Keep}", "");
 }
@@ -70,6 +74,11 @@ static void values_are_listed(void **state)
                    "Cluster}}",
                    "spec.rateLimit.scope: Cluster is not available in this version; accepted: "
                    "Node\n");
+    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {healthCheck: {type: Grpc, service: "
+                   "x}}",
+                   "spec.healthCheck.type: Grpc is not available in this version; accepted: None "
+                   "Tcp Http\nspec.healthCheck.service: is not available in this version; leave it "
+                   "out\n");
 }
 
 int main(void)

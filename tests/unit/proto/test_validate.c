@@ -335,6 +335,22 @@ static void health_checks(void **state)
         "spec.healthCheck.headers.Host: Host cannot be changed; use rewrite.host\n"
         "spec.healthCheck.headers[\"a b\"]: \"a b\" is no header name: letters, digits and "
         "- _ . are usual\n");
+    assert_faults(BACKEND "  healthCheck: {type: Http, path: '/healthz?full=1&x=%20', body: ok, "
+                          "intervalDown: 1s}\n  resolveHold: 0s\n",
+                  "");
+    assert_faults(BACKEND
+                  "  healthCheck: {type: Tcp, host: h.example, body: x, intervalDown: 1ms}\n"
+                  "  resolveHold: 31d\n",
+                  "spec.healthCheck.host: has no place with type: Tcp\n"
+                  "spec.healthCheck.body: has no place unless type is Http\n"
+                  "spec.healthCheck.intervalDown: 1ms is below 100ms\n"
+                  "spec.resolveHold: 31d is above 30d\n");
+    assert_faults(BACKEND "  healthCheck: {type: Http, method: HEAD, body: '', path: '/a?b#c'}\n",
+                  "spec.healthCheck.body: has no place with method: HEAD, which has no body\n"
+                  "spec.healthCheck.body: is 0 bytes long; wants 1 to 1024\n"
+                  "spec.healthCheck.path: has the byte 0x23 in its query; write it as %23\n");
+    assert_faults(BACKEND "  healthCheck: {type: Http, path: 'a?b'}\n",
+                  "spec.healthCheck.path: \"a\" does not start with /\n");
 }
 
 static void settings(void **state)

@@ -8,6 +8,9 @@
 #include "node/app/routing.h"
 #include "node/app/status.h"
 #include "node/base/mem.h"
+#include "node/net/loop.h"
+
+#include <pthread.h>
 
 /* ---- the fake data plane ---- */
 
@@ -218,6 +221,24 @@ static void put_backend(struct world *world, const char *name)
     put(world, "Backend", id, &backend.base);
 }
 
+static void put_checked_backend(struct world *world, const char *name)
+{
+    Skein__Metadata metadata = SKEIN__METADATA__INIT;
+    metadata.namespace_ = unconst("shop");
+    metadata.name = unconst(name);
+    Skein__HealthCheck check = SKEIN__HEALTH_CHECK__INIT;
+    check.has_type = true;
+    check.type = SKEIN__HEALTH_CHECK__TYPE__Tcp;
+    Skein__BackendSpec spec = SKEIN__BACKEND_SPEC__INIT;
+    spec.health_check = &check;
+    Skein__Backend backend = SKEIN__BACKEND__INIT;
+    backend.metadata = &metadata;
+    backend.spec = &spec;
+    char id[64];
+    (void)snprintf(id, sizeof(id), "shop/%s", name);
+    put(world, "Backend", id, &backend.base);
+}
+
 static void put_endpoint(struct world *world, const char *backend, const char *address)
 {
     char name[64];
@@ -379,6 +400,171 @@ static void test_no_gap(void **state)
     assert_string_equal(fake_hosts[0].rules[0].target->name, "shop/green");
 }
 
+/* ---- checks and names: on a loop, with names of our own ---- */
+
+static const char *name_addrs[2]; /* of "one.test" and "two.test"; NULL: they do not resolve */
+static pthread_mutex_t name_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int look_up(void *ctx, const char *host, struct addr *ret_addrs, size_t cap,
+                   size_t *ret_count, struct err_info *err)
+{
+    (void)ctx;
+    (void)cap;
+    char text[256] = "";
+    (void)pthread_mutex_lock(&name_lock);
+    const char *addrs = name_addrs[strcmp(host, "two.test") == 0];
+    (void)snprintf(text, sizeof(text), "%s", addrs != NULL ? addrs : "");
+    (void)pthread_mutex_unlock(&name_lock);
+    for (char *at = text, *word; (word = strsep(&at, " ")) != NULL;) {
+        *ret_count += addr_parse(word, &ret_addrs[*ret_count], NULL) == RC_OK;
+    }
+    return *ret_count > 0 ? RC_OK : err_set(err, RC_NOT_FOUND, "no such name");
+}
+
+static const struct resolver_ops names = {.lookup = look_up};
+
+static void set_names(const char *one, const char *two)
+{
+    (void)pthread_mutex_lock(&name_lock);
+    name_addrs[0] = one;
+    name_addrs[1] = two;
+    (void)pthread_mutex_unlock(&name_lock);
+}
+
+struct observed {
+    uv_loop_t loop;
+    struct world *world;
+    size_t wanted;
+    const char *id;
+    Skein__EndpointStatus__Health health;
+};
+
+static void observe(struct observed *observed, struct world *world)
+{
+    observed->world = world;
+    loop_init(&observed->loop);
+    routing_observe(world->routing, &observed->loop, &names, NULL);
+}
+
+static void observe_end(struct observed *observed)
+{
+    routing_free(observed->world->routing);
+    loop_run(&observed->loop);
+    loop_close_clean(&observed->loop);
+    observed->world->routing = routing_new(); /* for tear_down */
+}
+
+static bool offers_wanted(void *arg)
+{
+    struct observed *observed = arg;
+    routing_flush(observed->world->routing);
+    return fake_backends[0].endpoints == observed->wanted;
+}
+
+static void await_endpoints(struct observed *observed, size_t wanted)
+{
+    observed->wanted = wanted;
+    assert_true(loop_run_until(&observed->loop, offers_wanted, observed, 20000));
+}
+
+static const Skein__EndpointStatus *endpoint_status_of(struct world *world, const char *id)
+{
+    const struct object *object = objects_find(world->objects, kind_by_name("Endpoint"), id);
+    assert_non_null(object);
+    status_fill(world->routing, NULL, object);
+    return (const Skein__EndpointStatus *)object->message->status;
+}
+
+static bool has_health(void *arg)
+{
+    struct observed *observed = arg;
+    routing_flush(observed->world->routing);
+    return endpoint_status_of(observed->world, observed->id)->health == observed->health;
+}
+
+static void await_health(struct observed *observed, const char *id,
+                         Skein__EndpointStatus__Health health)
+{
+    observed->id = id;
+    observed->health = health;
+    assert_true(loop_run_until(&observed->loop, has_health, observed, 20000));
+}
+
+static void test_names_are_expanded(void **state)
+{
+    struct world *world = *state;
+    struct observed observed = {0};
+    set_names("10.0.0.2:0 10.0.0.1:0", NULL);
+    observe(&observed, world);
+    put_backend(world, "b1");
+    put_endpoint(world, "b1", "one.test:8080");
+    put_endpoint(world, "b1", "two.test:80");
+    put_endpoint(world, "b1", "10.0.0.2:8080"); /* also an address of the name: counts as itself */
+    routing_flush(world->routing);
+    assert_true(routing_is_resolving(world->routing));
+    routing_attach(world->routing, some_proxy());
+    await_endpoints(&observed, 3);
+    char text[ADDR_TEXT_MAX];
+    assert_string_equal(addr_format(&fake_backends[0].first.addr, text), "10.0.0.2:8080");
+    assert_string_equal(addr_format(&fake_backends[0].last.addr, text), "10.0.0.2:8080");
+    await_health(&observed, "shop/b1/two.test:80", SKEIN__ENDPOINT_STATUS__HEALTH__Down);
+    assert_false(routing_is_resolving(world->routing));
+    const Skein__EndpointStatus *status = endpoint_status_of(world, "shop/b1/two.test:80");
+    assert_string_equal(status->message, "two.test does not resolve: no such name");
+    assert_int_equal(status->n_addresses, 0);
+    status = endpoint_status_of(world, "shop/b1/one.test:8080");
+    assert_int_equal(status->n_addresses, 2);
+    assert_string_equal(status->addresses[0]->address, "10.0.0.1:8080");
+    assert_int_equal(status->health, SKEIN__ENDPOINT_STATUS__HEALTH__Unknown);
+    set_names("10.0.0.2:0 10.0.0.1:0", "10.0.0.9:0");
+    await_endpoints(&observed, 4); /* retries of a name that fails come soon */
+    put(world, "Endpoint", "shop/b1/one.test:8080", NULL);
+    routing_flush(world->routing);
+    assert_int_equal(fake_backends[0].endpoints, 2);
+    observe_end(&observed);
+}
+
+static void test_checks_follow_use(void **state)
+{
+    struct world *world = *state;
+    struct observed observed = {0};
+    observe(&observed, world);
+    routing_attach(world->routing, some_proxy());
+    put_checked_backend(world, "b1");
+    put_endpoint(world, "b1", "127.0.0.1:1"); /* nobody listens there */
+    routing_flush(world->routing);
+    assert_null(endpoint_status_of(world, "shop/b1/127.0.0.1:1")->message); /* no route yet */
+    put_route(world, "r", "shop.test", "/", "b1");
+    routing_flush(world->routing);
+    assert_string_equal(endpoint_status_of(world, "shop/b1/127.0.0.1:1")->message,
+                        "not checked yet");
+    await_health(&observed, "shop/b1/127.0.0.1:1", SKEIN__ENDPOINT_STATUS__HEALTH__Down);
+    assert_int_equal(fake_backends[0].healths[PROXY_HEALTH_DOWN], 1);
+    const Skein__EndpointStatus *status = endpoint_status_of(world, "shop/b1/127.0.0.1:1");
+    assert_non_null(strstr(status->message, "connection refused"));
+    assert_non_null(status->since);
+    struct routing_pool_view view;
+    assert_true(routing_pool_view(world->routing, "shop/b1", &view));
+    assert_int_equal(view.ready, 0);
+    assert_int_equal(view.down, 1);
+    struct buf out;
+    buf_init(&out, 65536);
+    routing_metrics(world->routing, &out);
+    assert_non_null(
+        strstr(out.data, "skein_backend_endpoints{backend=\"shop/b1\",health=\"down\"} 1\n"));
+    buf_deinit(&out);
+    put_backend(world, "b1"); /* without a check */
+    routing_flush(world->routing);
+    assert_int_equal(fake_backends[0].healths[PROXY_HEALTH_UNKNOWN], 1);
+    assert_int_equal(endpoint_status_of(world, "shop/b1/127.0.0.1:1")->health,
+                     SKEIN__ENDPOINT_STATUS__HEALTH__Unknown);
+    put_checked_backend(world, "b1");
+    await_health(&observed, "shop/b1/127.0.0.1:1", SKEIN__ENDPOINT_STATUS__HEALTH__Down);
+    put(world, "Endpoint", "shop/b1/127.0.0.1:1", NULL);
+    routing_flush(world->routing);
+    observe_end(&observed);
+}
+
 static void test_attach_late(void **state)
 {
     struct world *world = *state;
@@ -404,6 +590,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cost_is_local, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_attach_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_are_expanded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_checks_follow_use, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
