@@ -3,11 +3,9 @@
  */
 #include "node/proxy/tcp.h"
 
-#include "node/base/hash.h"
 #include "node/base/mem.h"
 #include "node/proxy/access_log.h"
-#include "node/proxy/policy.h"
-#include "node/proxy/proxy_int.h"
+#include "node/proxy/limiter.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -102,7 +100,7 @@ static void leave_endpoint(struct tcp *tcp)
     tcp->endpoint = NULL;
 }
 
-static void tcp_end(struct tcp *tcp, enum exchange_end why)
+void tcp_end(struct tcp *tcp, enum exchange_end why)
 {
     if (tcp->state == TCP_GONE) {
         return;
@@ -129,15 +127,15 @@ static void tcp_end(struct tcp *tcp, enum exchange_end why)
     for (uint32_t i = 0; i < tcp->tried_count; i++) {
         endpoint_unref(tcp->tried[i]);
     }
-    limiter_leave(tcp->places[0]);
-    limiter_leave(tcp->places[1]);
+    for (size_t i = 0; i < ARRAY_LEN(tcp->places); i++) {
+        limiter_leave(tcp->places[i]);
+    }
     limiter_leave(tcp->places[2]);
     worker_client_closed(worker);
     worker_defer(worker, &tcp->end, on_end);
 }
 
-/* No endpoint takes it. */
-static void tcp_fail(struct tcp *tcp, enum reason reason)
+void tcp_fail(struct tcp *tcp, enum reason reason)
 {
     tcp->failure = reason;
     stat_add(&tcp->worker->stats, STAT_TCP_UNAVAILABLE, 1);
@@ -233,8 +231,6 @@ static void tcp_run(struct tcp *tcp, struct tcp_flow *flow)
 }
 
 /* ---- connecting ---- */
-
-static void tcp_try(struct tcp *tcp);
 
 static void on_turn(struct waiter *waiter)
 {
@@ -358,18 +354,12 @@ static enum reason tcp_connect(struct tcp *tcp)
     return REASON_NONE;
 }
 
-static uint64_t hash_of(const struct tcp *tcp)
-{
-    (void)tcp;
-    return 0;
-}
-
 /* A place at some endpoint; else it waits, or is over. */
 static bool find_place(struct tcp *tcp)
 {
     const struct place_ask ask = {
         .backend = tcp->backend,
-        .hash = hash_of(tcp),
+        .hash = tcp->hash,
         .tried = tcp->tried,
         .tried_count = tcp->tried_count,
         .queue_ms = tcp->timeouts.queue_ms,
@@ -399,7 +389,7 @@ static bool find_place(struct tcp *tcp)
     UNREACHABLE("place");
 }
 
-static void tcp_try(struct tcp *tcp)
+void tcp_try(struct tcp *tcp)
 {
     while (find_place(tcp)) {
         enum reason reason = tcp_connect(tcp);
@@ -505,59 +495,9 @@ void tcp_timeout(struct tcp *tcp)
     }
 }
 
-/* ---- accepting ---- */
+/* ---- the beginning and the end of many ---- */
 
-/* Do access lists and limits let it in? */
-static bool tcp_admit(struct tcp *tcp, const struct policy *policy)
-{
-    struct limiter *limiter = policy->limiter;
-    if (!policy_allows(policy, &tcp->peer)) {
-        stat_add(&tcp->worker->stats, STAT_TCP_DENIED, 1);
-        return false;
-    }
-    bool admitted = true;
-    if (policy->rate != NULL) {
-        const struct limit *limit = &policy->rate->limit;
-        uint64_t key = policy->rate->key == PROXY_RATE_CLIENT
-                           ? limiter_key_addr(limiter, limit, &tcp->peer)
-                           : limiter_key_all(limiter, limit);
-        uint64_t wait_ns;
-        admitted =
-            limit->interval_ns == 0 || limiter_take(limiter, limit, key, uv_hrtime(), &wait_ns);
-        if (admitted && limit->at_once != 0) {
-            tcp->places[0] = limiter_enter(limiter, limit, key);
-            admitted = tcp->places[0] != NULL;
-        }
-    }
-    if (admitted && policy->at_once.at_once != 0) {
-        tcp->places[1] =
-            limiter_enter(limiter, &policy->at_once, limiter_key_all(limiter, &policy->at_once));
-        admitted = tcp->places[1] != NULL;
-    }
-    if (!admitted) {
-        stat_add(&tcp->worker->stats, STAT_TCP_LIMITED, 1);
-    }
-    return admitted;
-}
-
-static uint32_t or_default(uint32_t own, uint32_t standard)
-{
-    return own != 0 ? own : standard;
-}
-
-static void take_timeouts(struct tcp *tcp, const struct proxy_timeouts *own,
-                          const struct proxy_timeouts *standard)
-{
-    tcp->timeouts = (struct proxy_timeouts){
-        .connect_ms = or_default(own->connect_ms, standard->connect_ms),
-        .tunnel_ms = or_default(own->tunnel_ms, standard->tunnel_ms),
-        .queue_ms = or_default(own->queue_ms, standard->queue_ms),
-        .client_fin_ms = or_default(own->client_fin_ms, standard->client_fin_ms),
-        .server_fin_ms = or_default(own->server_fin_ms, standard->server_fin_ms),
-    };
-}
-
-static struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd)
+struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd)
 {
     struct tcp *tcp = pool_take(&worker->tcp_pool);
     memset(tcp, 0, sizeof(*tcp));
@@ -574,43 +514,6 @@ static struct tcp *tcp_new(struct worker *worker, const struct acceptor *accepto
     worker_client_opened(worker);
     DL_APPEND(worker->tcps, tcp);
     return tcp;
-}
-
-void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
-                const struct addr *peer, const struct addr *local)
-{
-    worker_online(worker);
-    const struct proxy_defaults *defaults = proxy_defaults_now(worker->proxy);
-    struct tcp *tcp = tcp_new(worker, acceptor, fd);
-    tcp->rule = atomic_load_explicit(&acceptor->tcp->rule, memory_order_seq_cst);
-    tcp_rule_ref(tcp->rule);
-    tcp->peer = *peer;
-    if (local != NULL) {
-        tcp->local = *local;
-    }
-    tcp->logged = access_log_wants(worker) && !tcp->rule->log_off;
-    tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
-    stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
-    const struct rule *rule = tcp_rule_of(tcp->rule);
-    if (!policy_client_place(worker_settings(worker)->base, peer, &tcp->places[2])) {
-        stat_add(&worker->stats, STAT_CLIENT_LIMITED, 1);
-        tcp_end(tcp, EXCHANGE_END_PROXY);
-        return;
-    }
-    if (rule->policy != NULL && !tcp_admit(tcp, rule->policy)) {
-        tcp_end(tcp, EXCHANGE_END_PROXY);
-        return;
-    }
-    take_timeouts(tcp, &rule->timeouts, &defaults->timeouts);
-    tcp->retries_left = MIN(tcp->rule->retries_set ? tcp->rule->retries : defaults->retries_max,
-                            (uint32_t)EXCHANGE_TRIED_MAX - 1);
-    tcp->backend = rule_draw(rule, &worker->rng);
-    if (tcp->backend == NULL) {
-        tcp_fail(tcp, REASON_NO_ENDPOINT);
-        return;
-    }
-    retry_count_request(&slot_of(tcp)->budget, worker_now(worker));
-    tcp_try(tcp);
 }
 
 void tcp_cut(struct worker *worker, const struct tcp_port *port, const struct route *keep)

@@ -39,6 +39,14 @@ enum tcp_state {
     TCP_OPEN,
 };
 
+/* Limits on the number at once, in which a connection has a place. */
+enum {
+    TCP_PLACE_CLIENT = 0, /* Settings: per client */
+    TCP_PLACE_KEY,        /* the rule's rate: by its key */
+    TCP_PLACE_ROUTE,      /* the rule's own */
+    TCP_PLACE_COUNT,
+};
+
 /* One of the two sockets. */
 struct tcp_side {
     struct tcp_poll_item item;
@@ -97,6 +105,7 @@ struct tcp {
     enum reason failure;   /* of the last try */
     enum exchange_end why; /* it ended */
     struct waiter waiter;
+    uint64_t hash; /* BALANCE_HASH: of the client */
 
     struct addr peer;  /* the client, or what its PROXY header says */
     struct addr local; /* where it connected to; unset: ask the socket */
@@ -114,6 +123,17 @@ void tcp_cut(struct worker *worker, const struct tcp_port *port, const struct ro
 void tcp_close_all(struct worker *worker);
 /* The wheel fired its entry. */
 void tcp_timeout(struct tcp *tcp);
+
+/* ---- tcp.c, for tcp_accept.c ---- */
+
+/* A new one with its socket and callbacks. */
+struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd);
+/* Find an endpoint and connect to it. */
+void tcp_try(struct tcp *tcp);
+/* No endpoint takes it. */
+void tcp_fail(struct tcp *tcp, enum reason reason);
+/* Idempotent. */
+void tcp_end(struct tcp *tcp, enum exchange_end why);
 
 /* ---- tcp_flow.c: moving bytes ---- */
 

@@ -4,6 +4,7 @@
 #include "node/proxy/tcp_port.h"
 
 #include "node/base/mem.h"
+#include "node/proxy/catalog.h"
 #include "node/proxy/greet.h"
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/tcp.h"
@@ -22,6 +23,7 @@ static void rule_release(struct qsbr_node *node)
 {
     struct tcp_rule *rule = CONTAINER_OF(node, struct tcp_rule, retired);
     rules_deinit(&rule->rules, rule->catalog);
+    catalog_route_put(rule->catalog, rule->route);
     mem_free(rule);
 }
 
@@ -41,8 +43,10 @@ static void rule_retire(struct qsbr_node *node)
 static int rule_new(struct catalog *catalog, const struct proxy_tcp *tcp,
                     struct tcp_rule **ret_rule, struct err_info *err)
 {
+    /* Limits go by the name, and an HTTP route may have the same one. */
+    char *name = mem_printf("tcp %s", tcp->route);
     const struct proxy_rule from = {
-        .route = tcp->route,
+        .route = name,
         .path = "",
         .path_type = PATH_PREFIX,
         .targets = tcp->targets,
@@ -52,12 +56,13 @@ static int rule_new(struct catalog *catalog, const struct proxy_tcp *tcp,
     };
     struct tcp_rule *rule = mem_new(sizeof(*rule));
     int rc = rules_init(&rule->rules, catalog, &from, 1, err);
+    mem_free(name);
     if (rc != RC_OK) {
         mem_free(rule);
         return rc;
     }
     rule->catalog = catalog;
-    rule->route = rule->rules.rules[0].route;
+    rule->route = catalog_route(catalog, tcp->route);
     if (tcp->policy != NULL) {
         rule->log_off = tcp->policy->access_log_off;
         rule->retries_set = tcp->policy->retries.set;

@@ -28,7 +28,7 @@ struct tcp_rule {
     struct refcnt refs; /* the port's, and one for each connection */
     struct catalog *catalog;
     struct rules rules;
-    struct route *route; /* of the rule */
+    struct route *route; /* a use; whose counters these are */
     bool log_off;
     bool retries_set; /* else the default's */
     uint32_t retries; /* further endpoints tried when a connect fails */
