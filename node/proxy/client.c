@@ -354,7 +354,8 @@ static void client_end_unused(struct client *client, enum reason reason)
 /*
  * The client sends no more. It may have closed for good or only this direction (RFC 9112 9.6),
  * which nobody can tell before something is written; so what is complete is answered, but it is
- * waited for with little patience, and what can never be complete ends now.
+ * waited for with little patience unless Settings say otherwise, and what can never be complete
+ * ends now.
  */
 static void after_eof(struct client *client)
 {
@@ -374,10 +375,15 @@ static void after_eof(struct client *client)
             client_lost(client);
             return;
         }
-        client->client_ms = MIN(client->client_ms, (uint32_t)CLIENT_HALF_CLOSED_MS);
+        if (!worker_defaults(worker_of(client))->continue_closed) {
+            client->client_ms =
+                MIN(client->client_ms, client->side.exchange->timeouts.client_fin_ms);
+        }
         client_touch(client);
         return;
     case CLIENT_TUNNEL:
+        client->tunnel_ms = MIN(client->tunnel_ms, client->side.exchange->timeouts.client_fin_ms);
+        client_touch(client);
         exchange_client_finished(client->side.exchange);
         return;
     case CLIENT_LINGER:
@@ -460,7 +466,7 @@ static void busy_timeout(struct client *client)
         } else {
             client_lost(client);
         }
-    } else if (client->eof) {
+    } else if (client->eof && !worker_defaults(worker_of(client))->continue_closed) {
         client_lost(client);
     } else if (!client->request_done && !client->held) {
         exchange_request_fault(client->side.exchange, REASON_CLIENT_TIMEOUT);

@@ -10,7 +10,6 @@ enum {
     CLIENT_PIPELINE_BYTES = 16384, /* kept behind the request under way; more is left unread */
     CLIENT_TRAILER_BYTES_MAX = 8192,
     CLIENT_LINGER_MS = 2000,
-    CLIENT_HALF_CLOSED_MS = 2000, /* without progress, for a client that sends no more */
     CLIENT_LINGER_BYTES = 1 << 20,
 };
 
