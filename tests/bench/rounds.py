@@ -81,7 +81,7 @@ def run_rounds(routers, origin_pids, measure, wanted):
             result = measure(router)
             time.sleep(SETTLE_SECONDS)
             spent = machine.cpu_ns(router.pids()) - before
-            result["cost"] = spent / max(result["units"], 1)
+            result["cost"] = spent / result["units"] if result["units"] > 0 else float("inf")
             results[router.name] = result
         rounds.add(results, *window.end())
         attempts += 1
