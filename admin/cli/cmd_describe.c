@@ -158,28 +158,33 @@ static bool print_endpoints(struct cli *cli, const char *namespace_, const char 
     return good;
 }
 
-static bool print_routes(struct cli *cli, const char *namespace_, const char *backend)
+/* Those of one kind that name the backend. */
+static bool print_routes(struct cli *cli, const char *namespace_, const char *backend,
+                         const char *plural)
 {
-    static const char *const paths[] = {"metadata.name", "spec.host", "spec.path",
-                                        "status.admitted"};
-    static const char *const titles[] = {"ROUTE", "HOST", "PATH", "ADMITTED"};
-    json_t *list = fetch_all(cli, namespace_, "routes");
+    static const char *const paths[2][4] = {
+        {"metadata.name", "spec.host", "spec.path", "status.admitted"},
+        {"metadata.name", "spec.port", "status.admitted", "status.reason"}};
+    static const char *const titles[2][4] = {{"ROUTE", "HOST", "PATH", "ADMITTED"},
+                                             {"TCPROUTE", "PORT", "ADMITTED", "REASON"}};
+    bool tcp = strcmp(plural, "tcproutes") == 0;
+    json_t *list = fetch_all(cli, namespace_, plural);
     struct table table;
-    table_init(&table, ARRAY_LEN(titles));
-    for (size_t i = 0; i < ARRAY_LEN(titles); i++) {
-        table_add(&table, titles[i]);
+    table_init(&table, ARRAY_LEN(titles[tcp]));
+    for (size_t i = 0; i < ARRAY_LEN(titles[tcp]); i++) {
+        table_add(&table, titles[tcp][i]);
     }
     size_t i;
     json_t *route;
     json_array_foreach(json_object_get(list, "items"), i, route)
     {
-        for (size_t j = 0; j < ARRAY_LEN(paths) && route_names(route, backend); j++) {
-            add_path(&table, route, paths[j]);
+        for (size_t j = 0; j < ARRAY_LEN(paths[tcp]) && route_names(route, backend); j++) {
+            add_path(&table, route, paths[tcp][j]);
         }
     }
-    if (table.cell_count > ARRAY_LEN(titles)) {
-        print_indented(cli, &table, "routes");
-    } else {
+    if (table.cell_count > ARRAY_LEN(titles[tcp])) {
+        print_indented(cli, &table, plural);
+    } else if (!tcp) {
         fputs("  routes: none\n", cli->out);
     }
     table_deinit(&table);
@@ -203,10 +208,13 @@ static int describe(struct cli *cli, const struct kind *kind, const json_t *obje
     print_part(cli, object, "spec");
     print_part(cli, object, "status");
     bool good = true;
-    if (kind->descriptor == &skein__route__descriptor) {
+    if (kind->descriptor == &skein__route__descriptor ||
+        kind->descriptor == &skein__tcp_route__descriptor) {
         good = print_endpoints(cli, namespace_, NULL, object);
     } else if (kind->descriptor == &skein__backend__descriptor) {
-        good = print_endpoints(cli, namespace_, name, NULL) && print_routes(cli, namespace_, name);
+        good = print_endpoints(cli, namespace_, name, NULL) &&
+               print_routes(cli, namespace_, name, "routes") &&
+               print_routes(cli, namespace_, name, "tcproutes");
     }
     return good ? CLI_OK : CLI_REFUSED;
 }

@@ -72,11 +72,30 @@ bool node_is_ready(const struct node *node, char *reason, size_t size)
     return false;
 }
 
+/* For who wants one of them for a TcpRoute. */
+static void own_ports(struct node *node)
+{
+    for (size_t i = 0; i < node->settings->listen_http.count; i++) {
+        struct addr addr;
+        proxy_listen_addr(node->proxy, i, &addr);
+        routing_tcp_own_port(node->routing, addr_port(&addr), "listen.http");
+    }
+    routing_tcp_own_port(node->routing, addr_port(&node->resolved->cluster_bind), "cluster.bind");
+    if (node->resolved->admin_listen.sa.sa_family != AF_UNSPEC) {
+        routing_tcp_own_port(node->routing, addr_port(&node->resolved->admin_listen),
+                             "admin.listen");
+    }
+}
+
 static int open_data_plane(struct node *node, struct err_info *err)
 {
     struct proxy_config config = {
         .http = node->resolved->http,
         .http_count = node->settings->listen_http.count,
+        .tcp = node->resolved->tcp,
+        .tcp_count = node->settings->listen_tcp.count,
+        .proxy_trusted = {.items = (const char *const *)node->settings->proxy_trusted.items,
+                          .count = node->settings->proxy_trusted.count},
         .workers = node->settings->workers,
         .connections_max = node->settings->connections_max,
         .node_name = node->settings->node_name,
@@ -89,6 +108,7 @@ static int open_data_plane(struct node *node, struct err_info *err)
         node->proxy = NULL;
         return rc;
     }
+    own_ports(node);
     routing_attach(node->routing, node->proxy);
     return proxy_serve(node->proxy, err);
 }
@@ -171,6 +191,7 @@ static void on_second(uv_timer_t *timer)
     struct node *node = timer->data;
     if (node->proxy != NULL) {
         proxy_reclaim(node->proxy);
+        routing_tcp_tick(node->routing);
     }
 }
 

@@ -46,7 +46,7 @@ void mark_pool(struct routing *routing, struct pool *pool)
 
 /* ---- pools ---- */
 
-static struct pool *pool_use(struct routing *routing, const char *name)
+struct pool *pool_use(struct routing *routing, const char *name)
 {
     struct pool *pool = NULL;
     HASH_FIND_STR(routing->pools, name, pool);
@@ -65,7 +65,7 @@ static struct pool *pool_use(struct routing *routing, const char *name)
 }
 
 /* What has no user any more goes at the next flush, when it is off the list of marks. */
-static void pool_release(struct routing *routing, struct pool *pool)
+void pool_release(struct routing *routing, struct pool *pool)
 {
     ASSERT(pool->users > 0);
     pool->users--;
@@ -112,7 +112,7 @@ void host_free(struct routing *routing, struct host *host)
  * Rows come from peers of other versions too: what this one does not understand or does not do is
  * not served, rather than served without its policy. NULL, or the reason (mem_free).
  */
-static char *refusal_of(const struct object *object)
+char *routing_refusal(const struct object *object)
 {
     struct faults faults;
     faults_init(&faults);
@@ -158,7 +158,7 @@ static void route_add(struct routing *routing, const struct object *object)
     }
     struct route *route = mem_new(sizeof(*route));
     route->object = object;
-    route->refusal = refusal_of(object);
+    route->refusal = routing_refusal(object);
     route->pool_count = MIN(spec->n_to, (size_t)PROXY_TARGETS_MAX);
     route->pools = mem_array(route->pool_count, sizeof(struct pool *));
     for (size_t i = 0; i < route->pool_count; i++) {
@@ -249,7 +249,7 @@ static void backend_change(struct routing *routing, const struct object *now,
         struct pool *pool = pool_use(routing, now->id);
         pool->object = now;
         mem_free(pool->refusal);
-        pool->refusal = refusal_of(now);
+        pool->refusal = routing_refusal(now);
     }
     if (before != NULL) {
         struct pool *pool = NULL;
@@ -276,6 +276,8 @@ void routing_change(struct routing *routing, const struct object *now, const str
         endpoint_change(routing, now, before);
     } else if (kind->descriptor == &skein__backend__descriptor) {
         backend_change(routing, now, before);
+    } else if (kind->descriptor == &skein__tcp_route__descriptor) {
+        routing_tcp_change(routing, now, before);
     } else if (kind->descriptor == &skein__settings__descriptor) {
         routing->settings = now;
         routing->settings_marked = true;
@@ -293,6 +295,7 @@ void routing_free(struct routing *routing)
     HASH_ITER (hh, routing->routes, route, next_route) {
         route_remove(routing, route->object);
     }
+    routing_tcp_deinit(routing);
     struct endpoint_node *node, *next_node;
     HASH_ITER (hh, routing->endpoints, node, next_node) {
         endpoint_remove(routing, node->object);

@@ -61,6 +61,26 @@ struct routing_route_view {
 bool routing_route_view(const struct routing *routing, const char *id,
                         struct routing_route_view *ret_view);
 
+/* The same of one TcpRoute. */
+struct routing_tcp_view {
+    bool admitted;
+    bool open;              /* this node listens on its port */
+    const char *claimed_by; /* the route that has the port, when not admitted; borrowed */
+    const char *refusal;    /* why this version does not serve it; NULL: it does; borrowed */
+    const char *trouble;    /* why the port is not open, or the route not in force; borrowed */
+    size_t target_count;
+    bool missing[PROXY_TARGETS_MAX];
+};
+/* False: it has no valid port. Flush first. */
+bool routing_tcp_view(const struct routing *routing, const char *id,
+                      struct routing_tcp_view *ret_view);
+
+/* About once a second: ports that could not be opened are tried again. */
+void routing_tcp_tick(struct routing *routing);
+
+/* The node itself listens here; setting is static. For the text of a conflict. */
+void routing_tcp_own_port(struct routing *routing, uint16_t port, const char *setting);
+
 /* Of one backend (by "namespace/name"), O(its endpoints). */
 struct routing_pool_view {
     bool exists;

@@ -236,6 +236,7 @@ void routing_flush(struct routing *routing)
      * so that a change of both at once leaves no moment without endpoints. */
     flush_pools(routing, true);
     flush_hosts(routing);
+    routing_tcp_flush(routing);
     flush_pools(routing, false);
 }
 
@@ -252,5 +253,6 @@ void routing_attach(struct routing *routing, struct proxy *proxy)
     HASH_ITER (hh, routing->hosts, host, next_host) {
         mark_host(routing, host);
     }
+    routing_tcp_attach(routing);
     routing_flush(routing);
 }

@@ -12,6 +12,7 @@
 #define SKEIN_NODE_APP_ROUTING_INT_H
 
 #include "node/app/routing.h"
+#include "node/app/routing_tcp.h"
 #include "node/app/token.h"
 #include "node/base/hashtable.h"
 #include "node/base/log.h"
@@ -102,6 +103,7 @@ struct routing {
     struct host *hosts;
     struct pool *pools;
     struct endpoint_node *endpoints;
+    struct routing_tcp tcp;
     struct host *marked_hosts;
     struct pool *marked_pools;
     const struct object *settings;
@@ -133,6 +135,11 @@ static inline const Skein__EndpointSpec *endpoint_spec(const struct object *obje
 void pool_free(struct routing *routing, struct pool *pool);
 void host_free(struct routing *routing, struct host *host);
 void mark_pool(struct routing *routing, struct pool *pool);
+/* Find or make; one user more, or less. */
+struct pool *pool_use(struct routing *routing, const char *name);
+void pool_release(struct routing *routing, struct pool *pool);
+/* Why this version does not carry the object out; NULL: it does. To be freed with mem_free. */
+char *routing_refusal(const struct object *object);
 void mark_host(struct routing *routing, struct host *host);
 
 /* ---- routing_compile.c: from the index to the data plane ---- */

@@ -20,6 +20,19 @@ static char **warning(const char *text, size_t *ret_count)
     return list;
 }
 
+static char **missing_backends(const bool *missing, Skein__Target *const *targets, size_t count,
+                               size_t *ret_count)
+{
+    char **list = mem_array(count, sizeof(char *));
+    for (size_t i = 0; i < count; i++) {
+        if (missing[i]) {
+            list[(*ret_count)++] =
+                mem_strdup(targets[i]->backend != NULL ? targets[i]->backend : "");
+        }
+    }
+    return list;
+}
+
 static Skein__RouteStatus *route_status(const struct routing *routing, const struct object *object)
 {
     Skein__RouteStatus *status = mem_new(sizeof(*status));
@@ -43,13 +56,8 @@ static Skein__RouteStatus *route_status(const struct routing *routing, const str
                        view.claimed_by);
     }
     const Skein__RouteSpec *spec = (const Skein__RouteSpec *)object->message->spec;
-    status->missing_backends = mem_array(view.target_count, sizeof(char *));
-    for (size_t i = 0; i < view.target_count; i++) {
-        if (view.missing[i]) {
-            status->missing_backends[status->n_missing_backends++] =
-                mem_strdup(spec->to[i]->backend != NULL ? spec->to[i]->backend : "");
-        }
-    }
+    status->missing_backends =
+        missing_backends(view.missing, spec->to, view.target_count, &status->n_missing_backends);
     if (view.refusal != NULL) {
         status->warnings = warning(view.refusal, &status->n_warnings);
     } else if (!view.plain) {
@@ -63,6 +71,40 @@ static void add_warning(Skein__BackendStatus *status, char *text)
     status->warnings =
         mem_grow(status->warnings, status->n_warnings + 1, sizeof(*status->warnings));
     status->warnings[status->n_warnings++] = text;
+}
+
+static Skein__TcpRouteStatus *tcp_route_status(const struct routing *routing,
+                                               const struct object *object)
+{
+    Skein__TcpRouteStatus *status = mem_new(sizeof(*status));
+    skein__tcp_route_status__init(status);
+    status->has_admitted = true;
+    status->has_reason = true;
+    struct routing_tcp_view view;
+    if (!routing_tcp_view(routing, object->id, &view)) {
+        status->reason = SKEIN__TCP_ROUTE_STATUS__REASON__Invalid;
+        status->message = mem_strdup("spec.port is not valid on this node's version");
+        return status;
+    }
+    status->admitted = view.admitted && view.open && view.refusal == NULL && view.trouble == NULL;
+    if (!view.admitted) {
+        status->reason = SKEIN__TCP_ROUTE_STATUS__REASON__PortAlreadyClaimed;
+        status->claimed_by = mem_strdup(view.claimed_by);
+        status->message = mem_printf("the older route %s has this port; this one serves when that "
+                                     "one goes",
+                                     view.claimed_by);
+    } else if (view.refusal != NULL) {
+        status->reason = SKEIN__TCP_ROUTE_STATUS__REASON__Invalid;
+        status->message = mem_strdup(view.refusal);
+    } else if (!status->admitted) {
+        status->reason = SKEIN__TCP_ROUTE_STATUS__REASON__PortNotAvailable;
+        status->message =
+            mem_strdup(view.trouble != NULL ? view.trouble : "this node does not serve yet");
+    }
+    const Skein__TcpRouteSpec *spec = (const Skein__TcpRouteSpec *)object->message->spec;
+    status->missing_backends =
+        missing_backends(view.missing, spec->to, view.target_count, &status->n_missing_backends);
+    return status;
 }
 
 static Skein__BackendStatus *backend_status(const struct routing *routing,
@@ -214,6 +256,8 @@ void status_fill(const struct routing *routing, const struct gossip *core,
     const ProtobufCMessageDescriptor *descriptor = object->kind->descriptor;
     if (descriptor == &skein__route__descriptor) {
         message->status = (ProtobufCMessage *)route_status(routing, object);
+    } else if (descriptor == &skein__tcp_route__descriptor) {
+        message->status = (ProtobufCMessage *)tcp_route_status(routing, object);
     } else if (descriptor == &skein__backend__descriptor) {
         message->status = (ProtobufCMessage *)backend_status(routing, object);
     } else if (descriptor == &skein__endpoint__descriptor) {

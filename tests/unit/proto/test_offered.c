@@ -41,6 +41,10 @@ static void what_is_carried_out_passes(void **state)
     assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {healthCheck: {type: Http, path: /x, "
                    "headers: {a: b}, statuses: ['200']}, endpoints: [{address: 'a.b:80'}]}",
                    "");
+    assert_refused("kind: TcpRoute\nmetadata: {name: r}\nspec: {port: 5432, to: [{backend: b}], "
+                   "timeouts: {tunnel: 2h}, allowFrom: [10.0.0.0/8], rateLimit: {requests: 5}, "
+                   "limits: {connections: 3}, retries: {attempts: 1}, accessLog: false}",
+                   "");
     assert_refused("kind: Namespace\nmetadata: {name: a}\nspec: {description: x}", "");
     assert_refused("kind: Settings\nspec: {timeouts: {keepAlive: 1m}, dotSegments: Keep}", "");
 }
@@ -67,8 +71,8 @@ static void policies_that_nobody_enforces_are_refused(void **state)
 static void values_are_listed(void **state)
 {
     (void)state;
-    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {protocol: Tcp}",
-                   "spec.protocol: Tcp is not available in this version; accepted: Http1\n");
+    assert_refused("kind: Backend\nmetadata: {name: b}\nspec: {protocol: Http2}",
+                   "spec.protocol: Http2 is not available in this version; accepted: Http1 Tcp\n");
     assert_refused("kind: Route\nmetadata: {name: r}\nspec: {host: a.b, to: [{backend: b}], "
                    "rateLimit: {requests: 1, scope: "
                    "Cluster}}",

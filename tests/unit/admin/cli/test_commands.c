@@ -373,6 +373,8 @@ static void test_describe(void **state)
     expect_request(200, "{\"items\":[{\"spec\":{\"backend\":\"web\",\"address\":\"10.0.0.1:80\"}},"
                         "{\"spec\":{\"backend\":\"other\",\"address\":\"10.0.0.2:80\"}}]}");
     expect_request(200, ROUTES);
+    expect_request(200, "{\"items\":[{\"kind\":\"TcpRoute\",\"metadata\":{\"name\":\"db\"},"
+                        "\"spec\":{\"port\":5432,\"to\":[{\"backend\":\"web\"}]}}]}");
     assert_int_equal(run("describe backend -n shop web"), CLI_OK);
     assert_non_null(strstr(out_text, "Backend shop/web\n"));
     assert_non_null(strstr(out_text, "a=b"));
@@ -380,6 +382,7 @@ static void test_describe(void **state)
     assert_non_null(strstr(out_text, "10.0.0.1:80"));
     assert_null(strstr(out_text, "10.0.0.2:80"));
     assert_non_null(strstr(out_text, "routes: none"));
+    assert_non_null(strstr(out_text, "5432"));
 }
 
 static void test_export_and_watch(void **state)

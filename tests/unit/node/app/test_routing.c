@@ -121,6 +121,20 @@ int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rul
     return RC_OK;
 }
 
+int proxy_tcp_set(struct proxy *proxy, uint16_t port, const struct proxy_tcp *tcp,
+                  struct err_info *err)
+{
+    (void)proxy;
+    (void)tcp;
+    return err_set(err, RC_BUSY, "%u", port); /* test_routing_tcp.c has those that matter */
+}
+
+void proxy_tcp_remove(struct proxy *proxy, uint16_t port)
+{
+    (void)proxy;
+    (void)port;
+}
+
 void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults)
 {
     (void)proxy;
