@@ -94,14 +94,14 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
     if (!count_hop(head, request->bytes, hops, sizeof(hops), &how)) {
         return head->method_id == H1_OPTIONS ? REASON_OPTIONS : REASON_TRACE_METHOD;
     }
-    if (path->had_dots && !changed_target(worker, request, path, &how)) {
-        return REASON_URI_TOO_LONG;
-    }
     if (exchange->policy != NULL || base != NULL) {
         enum reason reason = shape(exchange, request, path, base, &how);
         if (reason != REASON_NONE) {
             return reason;
         }
+    }
+    if (path->had_dots && how.target == NULL && !changed_target(worker, request, path, &how)) {
+        return REASON_URI_TOO_LONG;
     }
     if (exchange->rule->sticky != NULL) {
         affinity_hide_cookie(exchange, request, &how);

@@ -91,6 +91,44 @@ static void test_date(void **state)
     assert_string_equal(http_date_text(&fresh, 0), "Thu, 01 Jan 1970 00:00:00 GMT");
 }
 
+static void test_bodies_and_lines_of_the_caller(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, 4096);
+    struct status_answer answer = {.status = 302,
+                                   .end = STATUS_END_KEEP,
+                                   .extra = "A: b\r\n",
+                                   .lines = "Location: /x\r\n",
+                                   .body = "{}",
+                                   .body_len = 2,
+                                   .content_type = "application/json"};
+    assert_int_equal(status_put_answer(&out, &answer), 0);
+    assert_string_equal(out.data, "HTTP/1.1 302 Found\r\nContent-Type: application/json\r\n"
+                                  "Content-Length: 2\r\nA: b\r\nLocation: /x\r\n\r\n{}");
+    buf_reset(&out);
+    answer.is_head = true;
+    answer.status = 404;
+    answer.content_type = NULL;
+    assert_int_equal(status_put_answer(&out, &answer), 0);
+    assert_non_null(strstr(out.data, "Content-Type: text/html; charset=utf-8\r\n"));
+    assert_non_null(strstr(out.data, "Cache-Control: no-store\r\n"));
+    assert_string_equal(strstr(out.data, "\r\n\r\n"), "\r\n\r\n");
+    buf_reset(&out);
+    answer.status = 204;
+    assert_int_equal(status_put_bare(&out, &answer), 0);
+    assert_string_equal(out.data, "HTTP/1.1 204 No Content\r\nA: b\r\nLocation: /x\r\n\r\n");
+    buf_reset(&out);
+    answer.status = 200;
+    assert_int_equal(status_put_bare(&out, &answer), 0);
+    assert_non_null(strstr(out.data, "Content-Length: 0\r\n"));
+    size_t len = out.len;
+    out.cap_bytes = len + 10;
+    assert_int_equal(status_put_bare(&out, &answer), RC_FULL);
+    assert_int_equal(out.len, len);
+    buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_detail),
         cmocka_unit_test(test_date),
+        cmocka_unit_test(test_bodies_and_lines_of_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
