@@ -21,10 +21,35 @@ static struct worker *worker_of(const struct client *client)
     return client->sock.worker;
 }
 
-void client_touch(struct client *client)
+static uint32_t limit_ms(const struct client *client)
 {
-    uint32_t delay_ms = client->state == CLIENT_TUNNEL ? client->tunnel_ms : client->client_ms;
-    worker_deadline(worker_of(client), &client->timer, delay_ms);
+    return client->state == CLIENT_TUNNEL ? client->tunnel_ms : client->client_ms;
+}
+
+void client_arm(struct client *client)
+{
+    client_touch(client);
+    worker_deadline(worker_of(client), &client->timer, limit_ms(client));
+}
+
+static struct client_work *client_begin_work(struct client *client)
+{
+    if (client->work == NULL) {
+        struct client_work *work = pool_take(&worker_of(client)->work_pool);
+        work->scan = (struct h1_scan){0};
+        buf_init(&work->trailers, CLIENT_TRAILER_BYTES_MAX);
+        client->work = work;
+    }
+    return client->work;
+}
+
+void client_end_work(struct client *client)
+{
+    if (client->work != NULL) {
+        buf_deinit(&client->work->trailers);
+        pool_put(&worker_of(client)->work_pool, client->work);
+        client->work = NULL;
+    }
 }
 
 void client_close(struct client *client)
@@ -48,7 +73,7 @@ static void client_free(struct client *client)
 {
     struct worker *worker = worker_of(client);
     chunkq_clear(&worker->chunks, &client->in);
-    buf_deinit(&client->trailers);
+    client_end_work(client);
     pool_put(&worker->client_pool, client);
 }
 
@@ -112,12 +137,13 @@ static void begin_exchange(struct client *client, const char *bytes,
                            const struct proxy_defaults *defaults)
 {
     struct worker *worker = worker_of(client);
+    struct client_work *work = client->work;
     struct h1_head *head = &worker->request;
     uint64_t routed_ns = uv_hrtime();
     if (client->state == CLIENT_IDLE) {
         client->start_ns = routed_ns;
     }
-    client->scan = (struct h1_scan){0};
+    work->scan = (struct h1_scan){0};
     client->state = CLIENT_BUSY;
     client->keep = head->keep_alive && !worker->draining;
     client->http10 = head->minor == 0;
@@ -126,8 +152,8 @@ static void begin_exchange(struct client *client, const char *bytes,
     client->client_ms = defaults->timeouts.client_ms;
     client->keepalive_ms = defaults->timeouts.keepalive_ms;
     client->tunnel_ms = defaults->timeouts.tunnel_ms;
-    buf_reset(&client->trailers);
-    h1_body_init(&client->body, head->framing, head->content_length, NULL, &client->trailers);
+    buf_reset(&work->trailers);
+    h1_body_init(&work->body, head->framing, head->content_length, NULL, &work->trailers);
     const struct exchange_request request = {
         .head = head,
         .bytes = bytes,
@@ -143,7 +169,7 @@ static void begin_exchange(struct client *client, const char *bytes,
         client->client_ms = exchange->timeouts.client_ms;
         client->keepalive_ms = exchange->timeouts.keepalive_ms;
         client->tunnel_ms = exchange->timeouts.tunnel_ms;
-        client_touch(client);
+        client_arm(client);
     }
 }
 
@@ -158,7 +184,8 @@ static size_t take_head(struct client *client, const char *bytes, size_t len)
         .target_bytes = defaults->uri_bytes_max,
     };
     struct h1_head *head = &worker->request;
-    int rc = h1_parse_request(&client->scan, bytes, len, &limits, head);
+    struct client_work *work = client_begin_work(client);
+    int rc = h1_parse_request(&work->scan, bytes, len, &limits, head);
     if (rc == RC_AGAIN) {
         if (client->state == CLIENT_IDLE) {
             client->state = CLIENT_HEAD;
@@ -180,9 +207,10 @@ static size_t take_head(struct client *client, const char *bytes, size_t len)
 static size_t take_body(struct client *client, const char *bytes, size_t len)
 {
     struct h1_piece piece;
-    int rc = h1_body_next(&client->body, bytes, len, &piece);
+    struct h1_body *body = &client->work->body;
+    int rc = h1_body_next(body, bytes, len, &piece);
     if (rc != RC_OK) {
-        exchange_request_fault(client->side.exchange, client_fault_reason(client->body.fault));
+        exchange_request_fault(client->side.exchange, client_fault_reason(body->fault));
         return 0;
     }
     if (piece.data_len != 0) {
@@ -210,10 +238,11 @@ static size_t take_input(struct client *client, const char *bytes, size_t len)
             }
             used += n;
         } else if (client->state == CLIENT_BUSY && !client->request_done) {
-            if (h1_body_done(&client->body)) {
+            const struct client_work *work = client->work;
+            if (h1_body_done(&work->body)) {
                 client->request_done = true;
-                exchange_request_end(client->side.exchange, client->trailers.data,
-                                     client->trailers.len);
+                exchange_request_end(client->side.exchange, work->trailers.data,
+                                     work->trailers.len);
                 continue;
             }
             size_t n = used == len ? 0 : take_body(client, bytes + used, len - used);
@@ -286,7 +315,7 @@ static void on_data(struct sock *sock, const char *bytes, size_t len)
         return;
     }
     if (client->state == CLIENT_LINGER) {
-        client->discarded += len;
+        client->discarded += (uint32_t)MIN(len, (size_t)CLIENT_LINGER_BYTES);
         if (client->discarded > CLIENT_LINGER_BYTES) {
             client_close(client);
         }
@@ -375,11 +404,16 @@ static void after_eof(struct client *client)
             client_lost(client);
             return;
         }
+<<<<<<< Updated upstream
         if (!worker_defaults(worker_of(client))->continue_closed) {
             client->client_ms =
                 MIN(client->client_ms, client->side.exchange->timeouts.client_fin_ms);
         }
         client_touch(client);
+=======
+        client->client_ms = MIN(client->client_ms, (uint32_t)CLIENT_HALF_CLOSED_MS);
+        client_arm(client);
+>>>>>>> Stashed changes
         return;
     case CLIENT_TUNNEL:
         client->tunnel_ms = MIN(client->tunnel_ms, client->side.exchange->timeouts.client_fin_ms);
@@ -462,7 +496,7 @@ static void busy_timeout(struct client *client)
 {
     if (sock_waiting(&client->sock) != 0) {
         if (sock_progressed(&client->sock)) {
-            client_touch(client);
+            client_arm(client);
         } else {
             client_lost(client);
         }
@@ -471,12 +505,29 @@ static void busy_timeout(struct client *client)
     } else if (!client->request_done && !client->held) {
         exchange_request_fault(client->side.exchange, REASON_CLIENT_TIMEOUT);
     } else {
-        client_touch(client); /* the endpoint's turn; its side has a limit of its own */
+        client_arm(client); /* the endpoint's turn; its side has a limit of its own */
     }
+}
+
+/* It went on since the entry was put there: put it where it would be now. */
+static bool client_went_on(struct client *client)
+{
+    if (client->state != CLIENT_BUSY && client->state != CLIENT_TUNNEL) {
+        return false;
+    }
+    uint64_t now_ms = worker_now(worker_of(client));
+    uint64_t due_ms = client->progress_ms + limit_ms(client);
+    if (due_ms > now_ms) {
+        worker_deadline(worker_of(client), &client->timer, due_ms - now_ms);
+    }
+    return due_ms > now_ms;
 }
 
 void client_timeout(struct client *client)
 {
+    if (client_went_on(client)) {
+        return;
+    }
     switch (client->state) {
     case CLIENT_CLOSED:
         return;
@@ -498,7 +549,7 @@ void client_timeout(struct client *client)
         return;
     case CLIENT_LINGER:
         if (client->closing_soon && sock_progressed(&client->sock)) {
-            client_touch(client);
+            client_arm(client);
         } else {
             client_close(client);
         }
@@ -522,7 +573,6 @@ void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
     sock_init(&client->sock, worker, &client_sock_ops, fd);
     client->side.ops = &client_side_ops;
     client->state = CLIENT_IDLE;
-    buf_init(&client->trailers, CLIENT_TRAILER_BYTES_MAX);
     client->addr = *peer;
     client->acceptor = acceptor;
     counter_add(&acceptor->open, 1);

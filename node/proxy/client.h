@@ -33,6 +33,14 @@ enum client_state {
     CLIENT_LINGER,
 };
 
+/* What a client needs from the first byte of a request to the end of its response; pooled. */
+struct client_work {
+    struct h1_scan scan;
+    struct h1_body body;
+    struct buf trailers;
+};
+
+/* An idle connection keeps this, so its size counts. */
 struct client {
     struct sock sock;
     struct client_side side;
@@ -61,13 +69,12 @@ struct client {
     uint32_t client_ms; /* of the exchange under way, or the last one */
     uint32_t keepalive_ms;
     uint32_t tunnel_ms;
-    struct chunkq in; /* an incomplete head, or what is pipelined */
-    struct h1_scan scan;
-    struct h1_body body;
-    struct buf trailers;
-    uint64_t start_ns;  /* first byte of this request */
-    uint64_t discarded; /* in LINGER */
-    struct addr addr;   /* the peer's, or what its PROXY header says */
+    uint32_t discarded;          /* in LINGER */
+    uint64_t progress_ms;        /* see client_touch */
+    uint64_t start_ns;           /* first byte of this request, or the last one; 0: none came */
+    struct chunkq in;            /* an incomplete head, or what is pipelined */
+    struct client_work *work;    /* NULL: idle, and nothing is in `in` */
+    struct addr addr;            /* the peer's, or what its PROXY header says */
     struct limiter_place *place; /* among the connections of this peer */
     struct fwd_peer peer;
 };

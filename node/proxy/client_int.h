@@ -15,8 +15,18 @@ enum {
 
 extern const struct client_ops client_side_ops;
 
-/* Restart the time limit for what it is doing. */
-void client_touch(struct client *client);
+/* It goes on: the time limit for what it is doing begins anew. The entry in the wheel stays where
+ * it is and is asked again when it fires. */
+static inline void client_touch(struct client *client)
+{
+    client->progress_ms = worker_now(client->sock.worker);
+}
+
+/* The same, and the entry is put where the limit says: when what it is doing changes. */
+void client_arm(struct client *client);
+
+/* It is idle: no work is under way. */
+void client_end_work(struct client *client);
 /* Idempotent; there is no exchange any more. */
 void client_close(struct client *client);
 /* Take up what is kept in `in` when this event is over. */

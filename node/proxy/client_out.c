@@ -23,7 +23,7 @@ static void close_soon(struct client *client, bool linger)
     client->state = CLIENT_LINGER;
     client->closing_soon = true;
     client->linger = linger;
-    client_touch(client);
+    client_arm(client);
     if (linger && client->sock.late) {
         sock_start(&client->sock);
     }
@@ -77,6 +77,9 @@ static void response_done(struct client *client)
     client->stuffed = false;
     client_update_reading(client);
     worker_deadline(worker, &client->timer, client->keepalive_ms);
+    if (client->in.len == 0) {
+        client_end_work(client);
+    }
     client_resume_soon(client);
 }
 
@@ -144,6 +147,7 @@ static void side_head(struct client_side *side, const struct h1_head *head, cons
     write_head(client, head, bytes, &how);
     client_touch(client);
     if (client->state == CLIENT_TUNNEL) {
+        client_arm(client);
         sock_start(&client->sock);
         if (client->in.len != 0) {
             client_resume_soon(client); /* what was sent ahead */
@@ -260,7 +264,7 @@ static void side_answer(struct client_side *side, const struct exchange_answer *
 {
     struct client *client = of_side(side);
     /* A request without body is complete, though nobody was told so yet. */
-    client->request_done = client->request_done || h1_body_done(&client->body);
+    client->request_done = client->request_done || h1_body_done(&client->work->body);
     if (answer->reason == REASON_CONNECT_METHOD) {
         client->keep = false; /* what follows is meant for somebody else */
     }

@@ -31,7 +31,7 @@ static inline void *pool_take(struct pool *pool)
     pool->taken_count++;
     struct pool_item *item = pool->free;
     if (item == NULL) {
-        return mem_lines(pool->size);
+        return mem_grow(NULL, pool->size, 1);
     }
     pool->free = item->next;
     pool->free_count--;

@@ -24,7 +24,7 @@ void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *
     sock->out = (struct chunkq){0};
     sock->sent = 0;
     sock->failed = 0;
-    sock->writing_len = 0;
+    sock->wait = NULL;
     sock->stall_mark = 0;
     sock->adopted = sock->paused = sock->eof = sock->late = sock->dirty = sock->connecting =
         sock->writing = false;
@@ -65,6 +65,7 @@ static void sock_adopt(struct sock *sock)
     if (sock->adopted) {
         return;
     }
+    ASSERT(!sock->late); /* the handle takes the place of the links */
     int rc = uv_tcp_init(&sock->worker->loop, &sock->tcp);
     ASSERT(rc == 0);
     sock->tcp.data = sock;
@@ -249,24 +250,36 @@ void sock_want_drain(struct sock *sock)
 
 static void on_written(uv_write_t *write, int status);
 
+static void sock_end_wait(struct sock *sock)
+{
+    pool_put(&sock->worker->wait_pool, sock->wait);
+    sock->wait = NULL;
+    sock->writing = false;
+}
+
 /* Hand the queue to libuv, which waits until the socket has room. */
 static void sock_wait_writable(struct sock *sock)
 {
+    if (sock->late) {
+        sock_start(sock); /* its place in the list becomes libuv's handle */
+    }
     sock_adopt(sock);
+    struct sock_wait *wait = pool_take(&sock->worker->wait_pool);
     uv_buf_t bufs[4]; /* libuv allocates for more */
     unsigned count = 0;
-    sock->writing_len = 0;
+    wait->len = 0;
     for (struct chunk *chunk = sock->out.head; chunk != NULL && count < ARRAY_LEN(bufs);
          chunk = chunk->next) {
         unsigned len = chunk->end - chunk->start;
         bufs[count++] = uv_buf_init(chunk->bytes + chunk->start, len);
-        sock->writing_len += len;
+        wait->len += len;
     }
+    sock->wait = wait;
     sock->writing = true;
-    sock->write.data = sock;
-    int rc = uv_write(&sock->write, (uv_stream_t *)&sock->tcp, bufs, count, on_written);
+    wait->write.data = sock;
+    int rc = uv_write(&wait->write, (uv_stream_t *)&sock->tcp, bufs, count, on_written);
     if (rc != 0) {
-        sock->writing = false;
+        sock_end_wait(sock);
         sock->failed = -rc;
         sock_mark_dirty(sock);
     }
@@ -303,7 +316,8 @@ static void on_written(uv_write_t *write, int status)
 {
     struct sock *sock = write->data;
     struct worker *worker = sock->worker;
-    sock->writing = false;
+    size_t n = sock->wait->len;
+    sock_end_wait(sock);
     if (sock->closing) {
         return; /* the close callback clears the queue */
     }
@@ -311,7 +325,6 @@ static void on_written(uv_write_t *write, int status)
         sock->write_dead = true;
         sock->ops->on_error(sock, -status);
     } else {
-        size_t n = sock->writing_len;
         (void)sock_taken(sock, n);
         sock_after_send(sock, n);
     }
@@ -365,10 +378,10 @@ bool sock_progressed(struct sock *sock)
 {
     uint64_t now = sock->sent;
     if (sock->writing) {
-        now += sock->writing_len - uv_stream_get_write_queue_size((uv_stream_t *)&sock->tcp);
+        now += sock->wait->len - uv_stream_get_write_queue_size((uv_stream_t *)&sock->tcp);
     }
-    bool moved = now != sock->stall_mark || sock->out.len == 0;
-    sock->stall_mark = now;
+    bool moved = (uint32_t)now != sock->stall_mark || sock->out.len == 0;
+    sock->stall_mark = (uint32_t)now;
     return moved;
 }
 

@@ -43,19 +43,29 @@ struct sock_ops {
     void (*on_closed)(struct sock *sock);
 };
 
-struct sock {
-    uv_tcp_t tcp;
+/* What is only needed while bytes wait for room; pooled. */
+struct sock_wait {
     uv_write_t write;
+    size_t len; /* of out, in the hands of libuv */
+};
+
+/* An idle connection keeps this, so its size counts. */
+struct sock {
+    union {
+        uv_tcp_t tcp;               /* once it is adopted */
+        struct {                    /* before */
+            struct task gone;       /* for one that libuv never saw */
+            struct sock *late_prev; /* utlist: the worker's, started late */
+            struct sock *late_next;
+        };
+    };
     const struct sock_ops *ops;
     struct worker *worker;
     struct sock *next_dirty;
-    struct task gone;       /* for one that libuv never saw */
-    struct sock *late_prev; /* utlist: the worker's, started late */
-    struct sock *late_next;
-    struct chunkq out;   /* staged or waiting */
-    uint64_t sent;       /* bytes that the kernel took, ever */
-    size_t writing_len;  /* of out, in the hands of libuv */
-    uint64_t stall_mark; /* see sock_progressed */
+    struct sock_wait *wait; /* while writing */
+    struct chunkq out;      /* staged or waiting */
+    uint64_t sent;          /* bytes that the kernel took, ever */
+    uint32_t stall_mark;    /* see sock_progressed */
     int fd;
     int failed; /* errno of a direct write, told by the next settle */
     bool adopted : 1;

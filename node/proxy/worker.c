@@ -277,6 +277,8 @@ void worker_init(struct worker *worker)
     wheel_init(&worker->wheel, uv_now(&worker->loop));
     rng_init(&worker->rng, rng_secret_u64());
     pool_init(&worker->client_pool, sizeof(struct client), CLIENTS_KEPT);
+    pool_init(&worker->work_pool, sizeof(struct client_work), CLIENTS_KEPT);
+    pool_init(&worker->wait_pool, sizeof(struct sock_wait), CLIENTS_KEPT);
     pool_init(&worker->upstream_pool, sizeof(struct upstream), UPSTREAMS_KEPT);
     pool_init(&worker->exchange_pool, sizeof(struct exchange), EXCHANGES_KEPT);
     pool_init(&worker->tcp_pool, sizeof(struct tcp), TCPS_KEPT);
@@ -321,6 +323,8 @@ void worker_deinit(struct worker *worker)
     buf_deinit(&worker->lines);
     buf_deinit(&worker->value);
     pool_deinit(&worker->client_pool);
+    pool_deinit(&worker->work_pool);
+    pool_deinit(&worker->wait_pool);
     pool_deinit(&worker->upstream_pool);
     pool_deinit(&worker->exchange_pool);
     pool_deinit(&worker->tcp_pool);

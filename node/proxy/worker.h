@@ -65,6 +65,8 @@ struct worker {
     struct http_date date;
     struct chunk_pool chunks;
     struct pool client_pool;
+    struct pool work_pool; /* of clients that are busy */
+    struct pool wait_pool; /* of sockets that are full */
     struct pool upstream_pool;
     struct pool exchange_pool;
     struct pool tcp_pool;
