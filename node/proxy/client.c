@@ -404,20 +404,15 @@ static void after_eof(struct client *client)
             client_lost(client);
             return;
         }
-<<<<<<< Updated upstream
         if (!worker_defaults(worker_of(client))->continue_closed) {
             client->client_ms =
                 MIN(client->client_ms, client->side.exchange->timeouts.client_fin_ms);
         }
-        client_touch(client);
-=======
-        client->client_ms = MIN(client->client_ms, (uint32_t)CLIENT_HALF_CLOSED_MS);
         client_arm(client);
->>>>>>> Stashed changes
         return;
     case CLIENT_TUNNEL:
         client->tunnel_ms = MIN(client->tunnel_ms, client->side.exchange->timeouts.client_fin_ms);
-        client_touch(client);
+        client_arm(client);
         exchange_client_finished(client->side.exchange);
         return;
     case CLIENT_LINGER:
