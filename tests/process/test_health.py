@@ -138,6 +138,22 @@ def test_a_black_hole_times_out(node, unique, make_checked):
         wait_health(node, unique, address, "Down", "response timed out after 200ms")
 
 
+def test_all_are_down(node, unique, make_checked):
+    """In a panic all endpoints are used: checks may be wrong, and nobody is nothing to lose to."""
+    one, two = make_checked("one"), make_checked("two")
+    one.status = two.status = 503
+    host = f"{unique}.example.com"
+    put(node, unique, one.address, two.address, healthCheck=HTTP)
+    for origin in (one, two):
+        wait_health(node, unique, origin.address, "Down")
+    assert {node.get(host).status for _ in range(10)} == {200}
+    put(node, unique, one.address, two.address, healthCheck=HTTP, panicPercent=0)
+    until(lambda: node.get(host).status == 503, "no panic, no endpoint")
+    two.status = 200
+    wait_health(node, unique, two.address, "Up")
+    assert {node.get(host).text for _ in range(10)} == {"two"}
+
+
 def test_what_a_check_asks_and_wants(node, unique, make_checked):
     origin, other = make_checked("origin"), make_checked("other")
     check = {**HTTP, "path": "/healthz?deep=1", "method": "OPTIONS", "host": "shop.example",
