@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+from support import client
+from support.api import backend, documents, route
 from support.ports import free_port
 from support.proxy_driver import Driver, Script, dial, get, quiet_for
 from support.wait import SLOW, until
@@ -565,3 +567,122 @@ def test_a_limit_cuts_what_has_begun(driver_of):
         assert len(body) == 100
     wire.close()
     origin.close()
+
+
+# ---- half-closed clients ----
+
+
+def test_half_closed_clients_get_little_patience(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    origin.gate.clear()
+    driver = driver_of(client_fin_ms=200)
+    driver.serve(origin)
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert wire.at_end()
+    wire.close()
+    origin.gate.set()
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert wire.response()[0] == 200  # what is ready is answered
+    wire.close()
+
+
+def test_settings_may_ask_for_more(driver_of, origins_of):
+    (origin,) = origins_of(1)
+    origin.gate.clear()
+    driver = driver_of(client_fin_ms=100, continue_closed=1)
+    driver.serve(origin)
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    wire.sock.shutdown(socket.SHUT_WR)
+    until(lambda: origin.held == 1, "it is there")
+    quiet_for(0.4)
+    origin.gate.set()
+    assert wire.response()[0] == 200
+    wire.close()
+
+
+# ---- through the API, on several nodes ----
+
+
+def via(node, host, cookie=None, path="/"):
+    headers = {"Cookie": cookie} if cookie else {}
+    answer = client.get(node.http_port, host, path, headers=headers)
+    assert answer.status == 200, answer
+    issued = answer.headers.get("Set-Cookie")
+    return answer.text.strip(), issued and issued.split(";")[0]
+
+
+def test_a_cookie_means_the_same_on_every_node(shared, unique, make_origin):
+    origins = {name: make_origin(name) for name in ("one", "two", "three")}
+    host = f"{unique}.example.com"
+    api = shared[0].api
+    api.apply(
+        documents(
+            {"kind": "Namespace", "metadata": {"name": unique}},
+            backend("b", *(o.address for o in origins.values()), namespace=unique),
+            route("r", host, "b", namespace=unique, sticky={}),
+        ),
+        "?wait=all",
+    )
+    cookies = {}
+    until(lambda: cookies.update([via(shared[0], host)]) or len(cookies) == 3, "all were drawn")
+    for name, cookie in cookies.items():
+        assert re.fullmatch(r"[0-9a-f]{32}=[A-Za-z0-9_-]{16}", cookie)
+        for node in shared:
+            assert via(node, host, cookie) == (name, None)
+    # Draining: holders stay, nobody else comes. Disabled: nothing at all.
+    (stored,) = [
+        item for item in api.list("endpoints", f"?namespace={unique}")
+        if item["spec"]["address"] == origins["one"].address
+    ]
+    for state, stays in (("Drain", True), ("Disabled", False), ("Active", True)):
+        stored["spec"]["state"] = state
+        api.apply(documents({k: stored[k] for k in ("kind", "metadata", "spec")}), "?wait=all")
+        for node in shared:
+            name, issued = via(node, host, cookies["one"])
+            assert (name == "one", issued is None) == (stays, stays), state
+            if state == "Drain":
+                assert "one" not in {via(node, host)[0] for _ in range(20)}
+
+
+def test_keys_mean_the_same_on_every_node(shared, unique, make_origin):
+    origins = [make_origin(f"o{i}") for i in range(4)]
+    host = f"{unique}.example.com"
+    shared[1].api.apply(
+        documents(
+            {"kind": "Namespace", "metadata": {"name": unique}},
+            backend("b", *(o.address for o in origins), namespace=unique, balance="Hash",
+                    hash={"on": "Path"}),
+            backend("s", *(o.address for o in origins), namespace=unique, balance="Source"),
+            route("r", host, "b", namespace=unique),
+            route("s", f"s.{host}", "s", namespace=unique),
+        ),
+        "?wait=all",
+    )
+    places = [[via(node, host, path=f"/{i}")[0] for i in range(20)] for node in shared]
+    assert places[0] == places[1] == places[2]
+    assert len(set(places[0])) == 4
+    assert len({via(node, f"s.{host}")[0] for node in shared for _ in range(5)}) == 1
+
+
+def test_limits_of_a_backend(shared, unique, make_origin):
+    origin = make_origin("slow", delay=0.05)
+    host = f"{unique}.example.com"
+    shared[0].api.apply(
+        documents(
+            {"kind": "Namespace", "metadata": {"name": unique}},
+            backend("b", origin.address, namespace=unique,
+                    limits={"connectionsPerEndpoint": 1, "queue": 2, "queueTimeout": "30s"},
+                    pool={"idlePerEndpoint": 1, "requestsPerConnection": 2}),
+            route("r", host, "b", namespace=unique),
+        ),
+        "?wait=all",
+    )
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.get(shared[0].http_port, host).status, range(8)))
+    counts = collections.Counter(answers)
+    assert counts[200] >= 3 and counts[503] == 8 - counts[200]

@@ -107,6 +107,8 @@ static int number_set(const char *name, const char *value, struct proxy_timeouts
         d->forwarded = (enum forwarded_policy)number;
     } else if (strcmp(name, "dot_segments") == 0) {
         d->dot_segments = (enum dot_segments)number;
+    } else if (strcmp(name, "continue_closed") == 0) {
+        d->continue_closed = number != 0;
     } else if (strcmp(name, "connections_max") == 0) {
         config.connections_max = number;
     } else {
