@@ -204,6 +204,7 @@ class World:
         return has_tcp
 
     def add_tcp(self, ports):
+        self.spare_ports = [free_port(), free_port(), free_port()]
         for i, port in enumerate(ports):
             self.backends[f"t{i}"] = {}
             self.endpoints[f"t{i}"] = self.draw_endpoints(self.raw)
@@ -280,13 +281,20 @@ class World:
         self.apply(self.settings_object())
 
     def change_others(self):
-        """Routes and backends that come and go beside those in use: on their hosts, too."""
+        """Routes that come and go beside those in use: on their hosts and ports, too."""
         if self.others and self.rng.random() < 0.5:
             kind, name = self.rng.choice(sorted(self.others))
             self.api.delete(kind, name, NAMESPACE)
             self.others.remove((kind, name))
             return
         number = self.made.get("change_others", 0)
+        if self.tcp_routes and self.rng.random() < 0.3:
+            ports = [port for port, _, _ in self.tcp_routes.values()]  # claimed already
+            spec = {"port": self.rng.choice([*ports, *self.spare_ports]), "to": [{"backend": "t0"}]}
+            self.vary(spec, self.tcp_table)
+            self.apply(self._object("TcpRoute", f"o{number}", spec))
+            self.others.add(("tcproutes", f"o{number}"))
+            return
         host, path = self.rng.choice([
             (self.rng.choice(HOSTS)[0], f"/o{number}/x"),
             (f"o{number}.live.test", "/"),
