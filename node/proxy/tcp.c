@@ -130,7 +130,6 @@ void tcp_end(struct tcp *tcp, enum exchange_end why)
     for (size_t i = 0; i < ARRAY_LEN(tcp->places); i++) {
         limiter_leave(tcp->places[i]);
     }
-    limiter_leave(tcp->places[2]);
     worker_client_closed(worker);
     worker_defer(worker, &tcp->end, on_end);
 }
@@ -219,6 +218,7 @@ static void tcp_moved(struct tcp *tcp, const struct tcp_flow *flow)
     if (!flow->to->shut) {
         flow->to->shut = true;
         (void)shutdown(flow->to->fd, SHUT_WR); /* fails when the peer is gone: reading tells */
+        tcp->active_ms = worker_now(tcp->worker);
         set_limit(tcp);
     }
 }

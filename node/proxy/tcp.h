@@ -84,10 +84,9 @@ struct tcp {
     struct tcp *prev; /* utlist: the worker's */
     struct tcp *next;
     enum tcp_state state;
-    bool holds_place : 1; /* at endpoint */
-    bool reset : 1;       /* close with a reset */
-    bool logged : 1;      /* wanted in the access log */
-    bool settled : 1;     /* what lasts has its options */
+    bool reset : 1;   /* close with a reset */
+    bool logged : 1;  /* wanted in the access log */
+    bool settled : 1; /* what lasts has its options */
 
     const struct acceptor *acceptor; /* it came by */
     struct tcp_rule *rule;           /* a reference; keeps route and backend */
@@ -98,7 +97,7 @@ struct tcp {
     uint64_t active_ms; /* the last time that bytes moved */
     struct task end;    /* frees it */
 
-    struct limiter_place *places[3];            /* of a key, of the route, of the client */
+    struct limiter_place *places[TCP_PLACE_COUNT];
     struct endpoint *tried[EXCHANGE_TRIED_MAX]; /* one reference each */
     uint32_t tried_count;
     uint32_t retries_left;

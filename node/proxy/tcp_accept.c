@@ -51,10 +51,8 @@ static bool tcp_admit(struct tcp *tcp, const struct policy *policy, const struct
         tcp->failure = REASON_DENIED;
         return false;
     }
-    if (base != NULL && base->per_client.at_once != 0 &&
-        !take_place(tcp, TCP_PLACE_CLIENT, base->limiter, &base->per_client,
-                    limiter_key_addr(base->limiter, &base->per_client, &tcp->peer))) {
-        stat_add(stats, STAT_TCP_LIMITED, 1);
+    if (!policy_client_place(base, &tcp->peer, &tcp->places[TCP_PLACE_CLIENT])) {
+        stat_add(stats, STAT_CLIENT_LIMITED, 1);
         tcp->failure = REASON_TOO_MANY;
         return false;
     }
@@ -113,11 +111,6 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
     tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
     stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
     const struct rule *rule = tcp_rule_of(tcp->rule);
-    if (!policy_client_place(worker_settings(worker)->base, peer, &tcp->places[2])) {
-        stat_add(&worker->stats, STAT_CLIENT_LIMITED, 1);
-        tcp_end(tcp, EXCHANGE_END_PROXY);
-        return;
-    }
     if ((rule->policy != NULL || settings->base != NULL) &&
         !tcp_admit(tcp, rule->policy, settings->base)) {
         tcp_end(tcp, EXCHANGE_END_PROXY);

@@ -87,6 +87,7 @@ static void port_release(struct qsbr_node *node)
     tcp_rule_unref(atomic_load_explicit(&port->rule, memory_order_relaxed));
     mem_free(port->addrs);
     mem_free(port->acceptors);
+    mem_free(port->fds);
     mem_free(port);
 }
 
@@ -132,6 +133,7 @@ static int port_listen(struct proxy *proxy, struct tcp_port *port, struct err_in
         for (size_t j = 0; rc == RC_OK && j < proxy->worker_count; j++) {
             struct acceptor *acceptor = &port->acceptors[j * port->addr_count + i];
             rc = acceptor_listen(&addr, &acceptor->fd, &addr, err);
+            port->fds[j * port->addr_count + i] = acceptor->fd;
         }
         port->addrs[i] = addr;
     }
@@ -153,6 +155,7 @@ static int port_open(struct proxy *proxy, uint16_t number, struct tcp_rule *rule
     port->addr_count = count;
     port->addrs = mem_array(count, sizeof(*port->addrs));
     port->acceptors = mem_array(count * proxy->worker_count, sizeof(*port->acceptors));
+    port->fds = mem_array(count * proxy->worker_count, sizeof(*port->fds));
     for (size_t i = 0; i < count * proxy->worker_count; i++) {
         port->acceptors[i].fd = -1;
         port->acceptors[i].tcp = port;
@@ -229,6 +232,10 @@ void tcp_port_remove(struct proxy *proxy, uint16_t port)
 {
     struct tcp_port *found = port_find(proxy, port);
     if (found != NULL) {
+        /* Only this thread has them closed, so they are open; when draining they are not. */
+        for (size_t i = 0; !proxy->draining && i < found->addr_count * proxy->worker_count; i++) {
+            (void)shutdown(found->fds[i], SHUT_RDWR); /* of a listener: what waits is reset */
+        }
         post(proxy, WORKER_MAIL_TCP_CLOSE, found);
         port_forget(proxy, found);
     }

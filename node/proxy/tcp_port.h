@@ -8,7 +8,8 @@
  *   set, port not open     bind on every address, mail OPEN to each worker
  *   set, same route        swap the rule
  *   set, other route       swap the rule, mail CUT: connections of another route are closed
- *   remove                 mail CLOSE: listeners and connections are closed
+ *   remove                 listeners stop at once, so that a port that is opened anew gets every
+ *                          new connection; mail CLOSE: they and the connections are closed
  *
  * References of a port: the registry's, and one for each acceptor and mail of a worker. Connections
  * need none: they are closed before the last one goes.
@@ -63,6 +64,7 @@ struct tcp_port {
     size_t addr_count;
     struct addr *addrs;         /* where it listens */
     struct acceptor *acceptors; /* addr_count of each worker, in order of workers */
+    int *fds;                   /* theirs, as the control thread knows them */
 };
 
 struct proxy;
