@@ -26,7 +26,7 @@ enum proxy_edit_action {
 struct proxy_edit {
     enum proxy_edit_action action;
     const char *name;
-    const char *value; /* a template (node/http/template.h); NULL with DELETE */
+    const char *value; /* a template (node/base/template.h); NULL with DELETE */
 };
 
 struct proxy_edits {

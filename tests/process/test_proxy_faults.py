@@ -320,6 +320,7 @@ def test_client_timeouts(driver_of, origin_of):
     origin = origin_of()
     driver.serve(origin)
     silent = dial(driver.port)
+    assert silent.response()[0] == 408
     assert silent.at_end()
 
     half = dial(driver.port)
