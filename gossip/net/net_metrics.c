@@ -4,6 +4,7 @@
 #include "gossip/net/net_impl.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static void put_help(struct buf *out, const char *name, const char *type, const char *help)
 {
@@ -21,9 +22,11 @@ static void put_core(const struct gossip_net *net, struct buf *out)
     const struct gossip_counter *counters = NULL;
     size_t count = gossip_counters(net->core, &counters);
     for (size_t i = 0; i < count; i++) {
-        (void)buf_printf(
-            out, "# TYPE skein_gossip_%s_total counter\nskein_gossip_%s_total %" PRIu64 "\n",
-            counters[i].name, counters[i].name, counters[i].value);
+        char name[128];
+        char help[128];
+        (void)snprintf(name, sizeof(name), "skein_gossip_%s_total", counters[i].name);
+        (void)snprintf(help, sizeof(help), "Counted by the core as %s.", counters[i].name);
+        put_counter(out, name, help, counters[i].value);
     }
 }
 

@@ -109,6 +109,12 @@ static int number_set(const char *name, const char *value, struct proxy_timeouts
         d->dot_segments = (enum dot_segments)number;
     } else if (strcmp(name, "continue_closed") == 0) {
         d->continue_closed = number != 0;
+    } else if (strcmp(name, "access") == 0) { /* 0 as `log` says, 1 off, 2 on */
+        d->access = (enum proxy_access)number;
+    } else if (strcmp(name, "access_format") == 0) { /* 1 JSON, 2 combined */
+        d->access_format = (enum proxy_access_format)number;
+    } else if (strcmp(name, "access_empty") == 0) {
+        d->access_empty_requests = number != 0;
     } else if (strcmp(name, "connections_max") == 0) {
         config.connections_max = number;
     } else {

@@ -52,20 +52,26 @@ class Driver:
         assert answer.startswith("ok"), f"{line!r} was answered {answer!r}"
         return answer[2:].strip()
 
-    def metrics(self):
-        """All series as a dict: 'name{labels}' to number."""
+    def metrics_text(self):
         with self._lock:
             self.process.stdin.write("metrics\n")
             self.process.stdin.flush()
-            series = {}
+            lines = []
             while True:
                 line = self.process.stdout.readline()
                 if line == "ok\n":
-                    return series
+                    return "".join(lines)
                 assert line, "the driver ended"
-                if not line.startswith("#"):
-                    name, value = line.rsplit(" ", 1)
-                    series[name] = float(value)
+                lines.append(line)
+
+    def metrics(self):
+        """All series as a dict: 'name{labels}' to number."""
+        series = {}
+        for line in self.metrics_text().splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                series[name] = float(value)
+        return series
 
     def backend(self, name, *endpoints, balance="random", **options):
         """endpoints: objects with .address, or texts for the driver ("127.0.0.1:80*3!")."""
