@@ -9,6 +9,7 @@
 #include "node/app/compile_route.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 
 #include <string.h>
 
@@ -153,14 +154,52 @@ static void host_compile(struct routing *routing, struct host *host)
 
 /* ---- flushing ---- */
 
+enum { HOST_WAIT_MS = 2000 };
+
+/*
+ * A host that serves keeps its rules for a moment when new ones lead to a backend whose names are
+ * still being looked up: its requests would find no endpoint.
+ */
+static bool host_waits(const struct routing *routing, struct host *host)
+{
+    bool resolving = false;
+    const struct route *route;
+    for (route = host->served && routing->resolver != NULL ? host->routes : NULL; route != NULL;
+         route = route->next) {
+        for (size_t i = 0; i < route->pool_count; i++) {
+            resolving = resolving || pool_is_resolving(route->pools[i]);
+        }
+    }
+    if (!resolving) {
+        host->wait_deadline_ms = 0;
+        return false;
+    }
+    uint64_t now_ms = time_mono_ms();
+    if (host->wait_deadline_ms == 0) {
+        host->wait_deadline_ms = now_ms + HOST_WAIT_MS;
+    }
+    return now_ms < host->wait_deadline_ms;
+}
+
 static void flush_hosts(struct routing *routing)
 {
     struct host *host = routing->marked_hosts;
     routing->marked_hosts = NULL;
+    routing->hosts_wait = false;
     while (host != NULL) {
         struct host *next = host->marked_next;
         host->marked = false;
+        if (host_waits(routing, host)) {
+            struct claim *claims = mem_array(host->route_count, sizeof(*claims));
+            host_admit(host, claims); /* for those who ask meanwhile */
+            mem_free(claims);
+            mark_host(routing, host);
+            routing->hosts_wait = true;
+            host = next;
+            continue;
+        }
         host_compile(routing, host);
+        host->served = routing->proxy != NULL;
         if (host->route_count == 0) {
             host_free(routing, host);
         }
@@ -237,7 +276,9 @@ void routing_flush(struct routing *routing)
     flush_pools(routing, true);
     flush_hosts(routing);
     routing_tcp_flush(routing);
-    flush_pools(routing, false);
+    if (!routing->hosts_wait) { /* else they still use what loses */
+        flush_pools(routing, false);
+    }
 }
 
 void routing_attach(struct routing *routing, struct proxy *proxy)

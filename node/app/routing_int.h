@@ -94,6 +94,8 @@ struct host {
     size_t route_count;
     struct host *marked_next;
     bool marked;
+    bool served;               /* the data plane has rules of it */
+    uint64_t wait_deadline_ms; /* 0: it waits for no names */
     UT_hash_handle hh;
 };
 
@@ -115,6 +117,7 @@ struct routing {
     struct prober *prober;     /* NULL: routing_observe was not called */
     struct resolver *resolver; /* the same */
     struct pool *checked_pools;
+    bool hosts_wait; /* some marked hosts wait for names */
     struct log_limit health_log;
     struct log_limit name_log;
 };
@@ -170,6 +173,9 @@ bool node_offers(const struct endpoint_node *node, struct proxy_endpoint *ret_en
 
 /* Open, change and close the watches of the pool's names. */
 void names_sync(struct routing *routing, struct pool *pool);
+
+/* Are names that are looked up for the first time all that it has? */
+bool pool_is_resolving(const struct pool *pool);
 
 /* mem_free both arrays. */
 void pool_expand(const struct pool *pool, struct pool_expansion *ret_expansion);

@@ -211,6 +211,29 @@ void pool_expand(const struct pool *pool, struct pool_expansion *ret_expansion)
     mem_free(nodes);
 }
 
+bool pool_is_resolving(const struct pool *pool)
+{
+    bool any = false;
+    const struct endpoint_node *node;
+    for (node = pool->name_count > 0 && pool_serves(pool) ? pool->endpoints : NULL; node != NULL;
+         node = node->next) {
+        struct proxy_endpoint offer;
+        struct resolver_view view;
+        if (!node_offers(node, &offer)) {
+            continue;
+        }
+        if (node->watch == NULL) {
+            return false; /* an address, which serves at once */
+        }
+        resolver_view(node->watch, &view);
+        if (view.count > 0) {
+            return false;
+        }
+        any = any || view.pending;
+    }
+    return any;
+}
+
 bool routing_is_resolving(const struct routing *routing)
 {
     const struct pool *pool, *next;

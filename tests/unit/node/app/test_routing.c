@@ -538,6 +538,54 @@ static void test_names_are_expanded(void **state)
     observe_end(&observed);
 }
 
+static bool is_served_by_green(void *arg)
+{
+    struct observed *observed = arg;
+    routing_flush(observed->world->routing);
+    return strcmp(fake_hosts[0].rules[0].target->name, "shop/green") == 0;
+}
+
+/* As test_no_gap, but the new backend is a name that nobody has looked up yet. */
+static void test_no_gap_for_names(void **state)
+{
+    struct world *world = *state;
+    struct observed observed = {0};
+    set_names("10.0.0.1:0", NULL);
+    observe(&observed, world);
+    routing_attach(world->routing, some_proxy());
+    put_backend(world, "blue");
+    put_endpoint(world, "blue", "127.0.0.1:1");
+    put_route(world, "r", "shop.test", "/", "blue");
+    routing_flush(world->routing);
+    watch_gap = true;
+    put(world, "Endpoint", "shop/blue/127.0.0.1:1", NULL);
+    put(world, "Backend", "shop/blue", NULL);
+    put_backend(world, "green");
+    put_endpoint(world, "green", "one.test:80");
+    put_route(world, "r", "shop.test", "/", "green");
+    routing_flush(world->routing);
+    assert_string_equal(fake_hosts[0].rules[0].target->name, "shop/blue");
+    assert_true(status_of(world, "shop/r")->admitted);
+    assert_true(loop_run_until(&observed.loop, is_served_by_green, &observed, 20000));
+    assert_false(gap);
+
+    /* A name that does not resolve is not waited for any longer than its look-up takes. */
+    watch_gap = false;
+    put_backend(world, "green");
+    put_endpoint(world, "red", "two.test:80");
+    put_backend(world, "red");
+    put_route(world, "r", "shop.test", "/", "red");
+    do {
+        (void)uv_run(&observed.loop, UV_RUN_NOWAIT);
+        routing_flush(world->routing);
+    } while (strcmp(fake_hosts[0].rules[0].target->name, "shop/red") != 0);
+    assert_int_equal(fake_hosts[0].rules[0].target->endpoints, 0);
+    put(world, "Route", "shop/r", NULL);
+    routing_flush(world->routing);
+    assert_int_equal(fake_hosts[0].count, 0);
+    observe_end(&observed);
+}
+
 static void test_checks_follow_use(void **state)
 {
     struct world *world = *state;
@@ -605,6 +653,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_attach_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_are_expanded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_gap_for_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_checks_follow_use, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
