@@ -6,7 +6,7 @@
 packages_build=(gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev
     libuv1-dev libssl-dev libsqlite3-dev libjansson-dev libyaml-dev libcurl4-openssl-dev uthash-dev)
 packages_demo=(nginx curl)
-packages_test=(libcmocka-dev python3-pytest python3 git curl nginx procps)
+packages_test=(libcmocka-dev python3-pytest python3 git curl nginx procps valgrind strace)
 packages_gate=(clang)
 packages_fuzz=(clang libclang-rt-dev)
 packages_bench=(haproxy wrk apache2-utils nginx libnginx-mod-stream python3)

@@ -298,7 +298,7 @@ static void side_finish(struct client_side *side)
     struct client *client = of_side(side);
     client->want_finish = true;
     client->tunnel_ms = MIN(client->tunnel_ms, side->exchange->timeouts.server_fin_ms);
-    client_touch(client);
+    client_arm(client);
     sock_want_drain(&client->sock);
 }
 
