@@ -170,12 +170,15 @@ static int apply_connection(struct h1_head *head, const char *bytes, const struc
 {
     struct connection_options options = {0};
     const char *value = bytes + first->value.off;
-    bool is_close = first->value.len == 5 && h1_same_word(value, "close", 5);
-    bool is_keep_alive = first->value.len == 10 && h1_same_word(value, "keep-alive", 10);
-    if (LIKELY(count == 1 && (is_close || is_keep_alive))) { /* as nearly always */
-        head->close_option = is_close;
-        head->keep_alive = is_keep_alive;
-        return 0;
+    if (LIKELY(count == 1)) { /* and one of these, as nearly always */
+        if (first->value.len == 10 && h1_same_word(value, "keep-alive", 10)) {
+            head->keep_alive = true;
+            return 0;
+        }
+        if (first->value.len == 5 && h1_same_word(value, "close", 5)) {
+            head->close_option = true;
+            return 0;
+        }
     }
     for (const struct h1_field *field = first; field != NULL; field = h1_find_next(head, field)) {
         int rc = take_connection(head, bytes, field, &options);

@@ -71,6 +71,10 @@ static enum h1_method method_id(const char *name, size_t len)
 /* "HTTP/1.0" or "HTTP/1.1", exactly. */
 static int take_version(struct h1_head *head, const char *at)
 {
+    if (LIKELY(memcmp(at, "HTTP/1.1", 8) == 0)) {
+        head->minor = 1;
+        return 0;
+    }
     if (memcmp(at, "HTTP/", 5) != 0 || !h1_is_class(at[5], H1_CLASS_DIGIT) || at[6] != '.' ||
         !h1_is_class(at[7], H1_CLASS_DIGIT)) {
         return h1_refuse(head, H1_FAULT_START_LINE);
@@ -87,11 +91,12 @@ static struct h1_span span_of(size_t begin, size_t end)
     return (struct h1_span){.off = (uint16_t)begin, .len = (uint16_t)(end - begin)};
 }
 
-/* Offset of the first byte in [at, end) that no target holds, or of a '?'; else end. */
+/* Offset of the first byte in [at, end) that no target holds, or of a '?'; else end. The version
+ * and a line end follow, so eleven bytes more may be read. */
 static inline size_t skip_target(const char *bytes, size_t at, size_t end)
 {
 #ifdef __SSE2__
-    for (; end - at >= 16; at += 16) {
+    for (; at < end && end + 11 - at >= 16; at += 16) {
         __m128i block = _mm_loadu_si128((const __m128i *)(const void *)(bytes + at));
         /* signed: bytes from 0x80 on are below, too; DEL cannot occur after the sweep */
         __m128i low = _mm_cmplt_epi8(block, _mm_set1_epi8('!'));
@@ -99,14 +104,14 @@ static inline size_t skip_target(const char *bytes, size_t at, size_t end)
         __m128i query = _mm_cmpeq_epi8(block, _mm_set1_epi8('?'));
         int bits = _mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(hash, query)));
         if (bits != 0) {
-            return at + (size_t)__builtin_ctz((unsigned)bits);
+            return MIN(at + (unsigned)__builtin_ctz((unsigned)bits), end);
         }
     }
 #endif
     while (at < end && bytes[at] != '?' && h1_is_class(bytes[at], H1_CLASS_TARGET)) {
         at++;
     }
-    return at;
+    return MIN(at, end);
 }
 
 /* Path and query between at and the end of the target; every byte is looked at. */
@@ -178,14 +183,19 @@ static int take_request_line(struct h1_head *head, const char *bytes, size_t beg
                              uint32_t target_max)
 {
     size_t at = begin;
-    while (h1_is_class(bytes[at], H1_CLASS_TOKEN)) {
-        at++;
-    }
-    if (at == begin || bytes[at] != ' ' || at - begin > METHOD_BYTES_MAX) {
-        return h1_refuse(head, H1_FAULT_METHOD);
+    if (LIKELY(end - begin >= 4 && memcmp(bytes + begin, "GET ", 4) == 0)) {
+        at += 3;
+        head->method_id = H1_GET;
+    } else {
+        while (h1_is_class(bytes[at], H1_CLASS_TOKEN)) {
+            at++;
+        }
+        if (at == begin || bytes[at] != ' ' || at - begin > METHOD_BYTES_MAX) {
+            return h1_refuse(head, H1_FAULT_METHOD);
+        }
+        head->method_id = method_id(bytes + begin, at - begin);
     }
     head->method = span_of(begin, at);
-    head->method_id = method_id(bytes + begin, at - begin);
     size_t target = at + 1;
     if (end < target + 9 || bytes[end - 9] != ' ') {
         return h1_refuse(head, H1_FAULT_START_LINE);
@@ -201,42 +211,50 @@ static int take_request_line(struct h1_head *head, const char *bytes, size_t beg
     return take_target(head, bytes, target, end - 9);
 }
 
-/* RFC 9112 3.2, 3.2.2, 7.2 of RFC 9110: one name for the host, whoever is asked. */
-static int judge_host(struct h1_head *head, const char *bytes)
+/* The target's authority: the host itself, or what it must agree with (RFC 9112 3.2.2). */
+static int judge_authority(struct h1_head *head, const char *bytes, const struct uri_host *host)
 {
-    struct uri_host host = {0}, other = {0};
-    bool has_host = (head->present & H1_BIT(H1_HOST)) != 0;
-    if (!has_host && head->minor == 1) {
-        return h1_refuse(head, H1_FAULT_HOST);
-    }
-    const char *at = bytes + head->host.off;
-    if (has_host && uri_host_canon(at, head->host.len, head->host_name, &host) != 0) {
-        return h1_refuse(head, H1_FAULT_HOST);
-    }
-    head->host_name_len = (uint16_t)host.name_len;
-    if (head->form != H1_FORM_ABSOLUTE && head->form != H1_FORM_AUTHORITY) {
-        return 0;
-    }
+    struct uri_host other;
     char name[URI_HOST_MAX + 1];
-    at = bytes + head->authority.off;
+    const char *at = bytes + head->authority.off;
     if (uri_host_canon(at, head->authority.len, name, &other) != 0 ||
         (head->form == H1_FORM_AUTHORITY && other.port < 0)) {
         return h1_refuse(head, H1_FAULT_TARGET);
     }
-    size_t ignored;
-    int32_t implied = scheme_port(bytes + head->target.off, head->target.len, &ignored);
-    int32_t want = other.port < 0 ? implied : other.port;
-    int32_t have = host.port < 0 ? implied : host.port;
-    if (has_host && (want != have || host.name_len != other.name_len ||
-                     memcmp(name, head->host_name, other.name_len) != 0)) {
-        return h1_refuse(head, H1_FAULT_HOST);
-    }
-    if (!has_host) {
+    if ((head->present & H1_BIT(H1_HOST)) == 0) {
         head->host = head->authority;
         memcpy(head->host_name, name, other.name_len + 1);
         head->host_name_len = (uint16_t)other.name_len;
+        return 0;
+    }
+    size_t ignored;
+    int32_t implied = scheme_port(bytes + head->target.off, head->target.len, &ignored);
+    int32_t want = other.port < 0 ? implied : other.port;
+    int32_t have = host->port < 0 ? implied : host->port;
+    if (want != have || host->name_len != other.name_len ||
+        memcmp(name, head->host_name, other.name_len) != 0) {
+        return h1_refuse(head, H1_FAULT_HOST);
     }
     return 0;
+}
+
+/* RFC 9112 3.2, RFC 9110 7.2: one name for the host, whoever is asked. */
+static int judge_host(struct h1_head *head, const char *bytes)
+{
+    struct uri_host host = {0};
+    if ((head->present & H1_BIT(H1_HOST)) == 0) {
+        if (head->minor == 1) {
+            return h1_refuse(head, H1_FAULT_HOST);
+        }
+    } else if (uri_host_canon(bytes + head->host.off, head->host.len, head->host_name, &host) !=
+               0) {
+        return h1_refuse(head, H1_FAULT_HOST);
+    }
+    head->host_name_len = (uint16_t)host.name_len;
+    if (LIKELY(head->form != H1_FORM_ABSOLUTE && head->form != H1_FORM_AUTHORITY)) {
+        return 0;
+    }
+    return judge_authority(head, bytes, &host);
 }
 
 /*

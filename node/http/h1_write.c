@@ -71,6 +71,9 @@ static char *put_upgrade(char *at, const struct h1_head *head, const char *bytes
 static char *put_connection(char *at, const struct h1_head *head, const char *bytes,
                             const struct h1_out *how)
 {
+    if (LIKELY(how->connection == H1_CONNECTION_SILENT && !how->te_trailers)) {
+        return at;
+    }
     switch (how->connection) {
     case H1_CONNECTION_SILENT:
         return how->te_trailers ? H1_PUT_TEXT(at, "Connection: TE\r\nTE: trailers\r\n") : at;

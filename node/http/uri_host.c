@@ -6,6 +6,10 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* What a byte of a host name becomes: lower-case letter, digit, '-', '_' or '.'; 0: refused. */
 static const char host_bytes[256] = {
     ['-'] = '-', ['.'] = '.', ['_'] = '_', ['0'] = '0', ['1'] = '1', ['2'] = '2', ['3'] = '3',
@@ -81,11 +85,63 @@ static bool is_ipv4(const char *name, size_t len)
     return inet_pton(AF_INET, name, &ip) == 1;
 }
 
+#ifdef __SSE2__
+/* Bits of those of 16 bytes that lie from..to; none is above 0x7f. */
+static inline __m128i in_range(__m128i bytes, char from, char to)
+{
+    __m128i above = _mm_cmpgt_epi8(bytes, _mm_set1_epi8((char)(from - 1)));
+    return _mm_and_si128(above, _mm_cmpgt_epi8(_mm_set1_epi8((char)(to + 1)), bytes));
+}
+
+/*
+ * The usual name: letters, digits, '-' and single dots between them, of at most 48 bytes, without a
+ * port, and no IPv4 address. False: nothing is said.
+ */
+static bool take_plain(const char *host, size_t len, char *out)
+{
+    if (len > 48) {
+        return false;
+    }
+    char padded[48];
+    const __m128i bit = _mm_set1_epi8(0x20);
+    uint64_t dots = 0, sound = 0;
+    memcpy(padded, host, len);
+    for (size_t at = 0; at < len; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(padded + at));
+        __m128i letter = in_range(_mm_or_si128(bytes, bit), 'a', 'z');
+        __m128i other = in_range(bytes, '-', '9'); /* with '.' and '/' */
+        __m128i dot = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('.'));
+        __m128i slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('/'));
+        __m128i good = _mm_or_si128(letter, _mm_andnot_si128(slash, other));
+        sound |= (uint64_t)(unsigned)_mm_movemask_epi8(good) << at;
+        dots |= (uint64_t)(unsigned)_mm_movemask_epi8(dot) << at;
+        bytes = _mm_or_si128(bytes, _mm_and_si128(letter, bit));
+        _mm_storeu_si128((__m128i *)(void *)(out + at), bytes);
+    }
+    uint64_t all = (UINT64_C(1) << len) - 1;
+    bool has_empty_label = (dots & (dots << 1 | 1) & all) != 0;
+    return (sound & all) == all && !has_empty_label && out[len - 1] > '9';
+}
+#else
+static bool take_plain(const char *host, size_t len, char *out)
+{
+    (void)host;
+    (void)len;
+    (void)out;
+    return false;
+}
+#endif
+
 int uri_host_canon(const char *host, size_t len, char out[URI_HOST_MAX + 1],
                    struct uri_host *ret_host)
 {
     if (len == 0) {
         return RC_INVALID;
+    }
+    if (LIKELY(take_plain(host, len, out))) {
+        out[len] = '\0';
+        *ret_host = (struct uri_host){.name_len = len, .port = -1};
+        return 0;
     }
     if (host[0] == '[') {
         return take_ipv6(host, len, out, ret_host);

@@ -145,7 +145,7 @@ static int settle_dots(char *path, size_t len, enum uri_dots dots, struct uri_pa
 
 /* True when nothing in the path can need a change or a refusal: no escape, no dot or backslash at
  * the begin of a segment. */
-static bool is_plain(const char *path, size_t len)
+static bool is_plain_slow(const char *path, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         char byte = path[i];
@@ -158,6 +158,44 @@ static bool is_plain(const char *path, size_t len)
     }
     return true;
 }
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* Which of eight bytes are this one: the high bits of them, and perhaps of some above a true one.
+ */
+static inline uint64_t places_of(uint64_t eight, char byte)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t zero = eight ^ (ones * (unsigned char)byte);
+    return (zero - ones) & ~zero & high;
+}
+
+/* False when one of eight bytes needs a closer look. */
+static inline bool is_plain8(const char *path)
+{
+    uint64_t eight;
+    memcpy(&eight, path, 8);
+    uint64_t slash_dot = places_of(eight, '/') << 8 & places_of(eight, '.');
+    return (places_of(eight, '%') | places_of(eight, '\\') | slash_dot) == 0;
+}
+
+/* Eight at a time, each time with the last byte of the eight before. */
+static bool is_plain(const char *path, size_t len)
+{
+    if (len < 8) {
+        return is_plain_slow(path, len);
+    }
+    size_t at = 0;
+    while (at + 8 <= len && is_plain8(path + at)) {
+        at += 7;
+    }
+    return at + 8 > len && is_plain8(path + len - 8) ? true : is_plain_slow(path, len);
+}
+#else
+static bool is_plain(const char *path, size_t len)
+{
+    return is_plain_slow(path, len);
+}
+#endif
 
 int uri_path_canon(const char *path, size_t len, enum uri_dots dots, char *scratch,
                    size_t scratch_size, struct uri_path *ret_path)
