@@ -61,6 +61,7 @@ struct access_log {
     uint64_t checked_ms;
     uint64_t stop_ms; /* when stopping was seen */
     struct log_limit complaints;
+    struct access_style style;
     struct buf out;
 };
 
@@ -231,10 +232,7 @@ static void write_out(struct access_log *log)
 /* Format what is in the ring; true: there was something. */
 static bool ring_take(struct access_log *log, struct ring *ring)
 {
-    const struct access_style style = {
-        .node = log->node,
-        .combined = atomic_load_explicit(&log->combined, memory_order_relaxed),
-    };
+    log->style.combined = atomic_load_explicit(&log->combined, memory_order_relaxed);
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_seq_cst);
     if (tail == head) {
@@ -249,7 +247,7 @@ static bool ring_take(struct access_log *log, struct ring *ring)
             continue;
         }
         const struct access_record *record = (const struct access_record *)(const void *)at;
-        access_format(&log->out, record, at + sizeof(*record), &style);
+        access_format(&log->out, record, at + sizeof(*record), &log->style);
         tail += size;
         atomic_store_explicit(&ring->tail, tail, memory_order_release);
         if (log->out.len > OUT_FULL_BYTES) {
@@ -377,6 +375,7 @@ int access_log_open(const char *where, const char *node, size_t workers,
     struct access_log *log = mem_new(sizeof(*log));
     log->fd = STDOUT_FILENO;
     log->node = mem_strdup(node != NULL ? node : "");
+    log->style = (struct access_style){.node = log->node, .node_len = strlen(log->node)};
     log->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     buf_init(&log->out, OUT_BYTES);
     if (is_path(where)) {

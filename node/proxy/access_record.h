@@ -11,6 +11,7 @@
 
 #include "node/base/addr.h"
 #include "node/base/buf.h"
+#include "node/base/timesrc.h"
 
 enum {
     ACCESS_RECORD_MAX = 10240,
@@ -129,13 +130,19 @@ void access_item_put(struct access_items *items, enum access_item_id id, const c
 
 struct access_style {
     const char *node;
+    size_t node_len;
     bool combined;
+    /* The last second as text; zeroed before the first use. */
+    uint64_t second;
+    uint64_t common_second;
+    char time[TIME_TEXT_MAX];
+    char common_time[64];
 };
 
 /* One line with its line break, appended to out. The bytes of record are trusted, what clients sent
  * is not: it cannot end a line or a field of it. */
 void access_format(struct buf *out, const struct access_record *record, const char *items,
-                   const struct access_style *style);
+                   struct access_style *style);
 
 /* "client.response", or "" when both sides are done. out: at least 32 bytes. */
 const char *access_end_text(const struct access_record *record, char *out, size_t size);

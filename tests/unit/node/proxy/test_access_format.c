@@ -45,7 +45,7 @@ static void put_named(enum access_item_id id, const char *name, const char *valu
 
 static const char *format(bool combined)
 {
-    const struct access_style style = {.node = "n\"1", .combined = combined};
+    struct access_style style = {.node = "n\"1", .node_len = 3, .combined = combined};
     buf_deinit(&out);
     buf_init(&out, 1 << 18);
     record.items_len = (uint32_t)items.len;

@@ -157,10 +157,12 @@ static void endpoints(const struct addr *addrs, size_t count)
     for (size_t i = 0; i < count; i++) {
         from[i] = (struct proxy_endpoint){.addr = addrs[i], .weight = 1};
     }
-    assert_int_equal(backend_set(proxy, backend,
-                                 &(const struct proxy_backend){.balance = BALANCE_ROUND_ROBIN},
-                                 from, count, &err),
-                     RC_OK);
+    assert_int_equal(
+        backend_set(proxy, backend,
+                    &(const struct proxy_backend){.balance = BALANCE_ROUND_ROBIN,
+                                                  .idle_per_endpoint_max = PROXY_POOL_DEFAULT},
+                    from, count, &err),
+        RC_OK);
 }
 
 static int dial(void)
