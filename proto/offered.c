@@ -65,7 +65,7 @@ static const struct offer {
     {"Backend", "limits.queueTimeout", NULL},
     {"Backend", "pool", NULL},
     {"Backend", "protocol", "Http1 Tcp"},
-    {"Backend", "proxyProtocol", "Off"},
+    {"Backend", "proxyProtocol", NULL},
     {"Backend", "healthCheck.type", "None Tcp Http"},
     {"Backend", "healthCheck.path", NULL},
     {"Backend", "healthCheck.host", NULL},

@@ -111,7 +111,7 @@ static bool accept_one(struct acceptor *acceptor)
     } else if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, &peer, NULL);
     } else {
-        client_accept(worker, acceptor, fd, &peer, acceptor->port);
+        client_accept(worker, acceptor, fd, &peer, NULL);
     }
     return true;
 }

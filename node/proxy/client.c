@@ -74,6 +74,7 @@ static void client_free(struct client *client)
     struct worker *worker = worker_of(client);
     chunkq_clear(&worker->chunks, &client->in);
     client_end_work(client);
+    mem_free(client->local);
     pool_put(&worker->client_pool, client);
 }
 
@@ -553,7 +554,7 @@ void client_timeout(struct client *client)
 }
 
 void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
-                   const struct addr *peer, uint16_t local_port)
+                   const struct addr *peer, const struct addr *local)
 {
     const struct settings *settings = worker_settings(worker);
     struct limiter_place *place;
@@ -571,7 +572,8 @@ void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
     client->addr = *peer;
     client->acceptor = acceptor;
     counter_add(&acceptor->open, 1);
-    fwd_peer_init(&client->peer, peer, local_port, false);
+    client->local = UNLIKELY(local != NULL) ? mem_dup(local, sizeof(*local)) : NULL;
+    fwd_peer_init(&client->peer, peer, local != NULL ? addr_port(local) : acceptor->port, false);
     DL_APPEND(worker->clients, client);
     worker_client_opened(worker);
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);

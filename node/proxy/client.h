@@ -69,19 +69,21 @@ struct client {
     uint32_t client_ms; /* of the exchange under way, or the last one */
     uint32_t keepalive_ms;
     uint32_t tunnel_ms;
-    uint32_t discarded;          /* in LINGER */
-    uint64_t progress_ms;        /* see client_touch */
-    uint64_t start_ns;           /* first byte of this request, or the last one; 0: none came */
-    struct chunkq in;            /* an incomplete head, or what is pipelined */
-    struct client_work *work;    /* NULL: idle, and nothing is in `in` */
-    struct addr addr;            /* the peer's, or what its PROXY header says */
+    uint32_t discarded;       /* in LINGER */
+    uint64_t progress_ms;     /* see client_touch */
+    uint64_t start_ns;        /* first byte of this request, or the last one; 0: none came */
+    struct chunkq in;         /* an incomplete head, or what is pipelined */
+    struct client_work *work; /* NULL: idle, and nothing is in `in` */
+    struct addr addr;         /* the peer's, or what its PROXY header says */
+    struct addr *local;       /* where it went to, as its PROXY header says; NULL: the socket's */
     struct limiter_place *place; /* among the connections of this peer */
     struct fwd_peer peer;
 };
 
-/* Take the descriptor of an accepted connection. */
+/* Take the descriptor of an accepted connection. local: where it went to, as a PROXY header says;
+ * NULL: where it came in. */
 void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
-                   const struct addr *peer, uint16_t local_port);
+                   const struct addr *peer, const struct addr *local);
 
 /* The worker drains: close what is idle; what is busy closes after its response. */
 void client_drain_all(struct worker *worker);

@@ -302,7 +302,21 @@ static void side_finish(struct client_side *side)
     sock_want_drain(&client->sock);
 }
 
+static void side_local(const struct client_side *side, struct addr *ret_local)
+{
+    const struct client *client = CONTAINER_OF(unconst(side), struct client, side);
+    struct addr local = {0};
+    socklen_t len = sizeof(local);
+    if (client->local != NULL) {
+        local = *client->local;
+    } else if (getsockname(client->sock.fd, &local.sa, &len) != 0) {
+        local = (struct addr){0};
+    }
+    *ret_local = local;
+}
+
 const struct client_ops client_side_ops = {
+    .local = side_local,
     .interim = side_interim,
     .head = side_head,
     .data = side_data,

@@ -67,6 +67,8 @@ struct client_ops {
     void (*cut)(struct client_side *side);
     /* Stop or go on delivering the request. */
     void (*hold)(struct client_side *side, bool hold);
+    /* Where the client connected to; unset when that is not known. */
+    void (*local)(const struct client_side *side, struct addr *ret_local);
     /* Tunnel: no more bytes will come for the client. */
     void (*finish)(struct client_side *side);
 };

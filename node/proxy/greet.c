@@ -36,8 +36,7 @@ static void hand_over(struct worker *worker, struct acceptor *acceptor, int fd,
     if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, source, local);
     } else {
-        client_accept(worker, acceptor, fd, source,
-                      local != NULL ? addr_port(local) : acceptor->port);
+        client_accept(worker, acceptor, fd, source, local);
     }
 }
 

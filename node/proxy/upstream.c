@@ -5,6 +5,7 @@
 #include "node/proxy/upstream.h"
 
 #include "node/base/mem.h"
+#include "node/net/proxy_header.h"
 #include "node/proxy/upool.h"
 #include "node/proxy/upstream_int.h"
 
@@ -183,7 +184,7 @@ static void side_release(struct upstream_side *side)
     bool fit = (requests_max == 0 || up->requests < requests_max) && up->keep && up->head_done &&
                up->request_done && !up->eof && !up->sock.write_dead &&
                sock_waiting(&up->sock) == 0 && up->in.len == 0 && !worker_of(up)->stopping &&
-               !endpoint_is_gone(up->endpoint);
+               !endpoint_is_gone(up->endpoint) && !up->introduced;
     if (!fit) {
         upstream_close(up);
         return;
@@ -377,17 +378,37 @@ static struct upstream *upstream_open(struct worker *worker, struct endpoint *en
     return up;
 }
 
+/* The PROXY header, before the request; both leave in one piece. */
+static void introduce(struct upstream *up, const struct exchange *exchange,
+                      enum proxy_protocol_version version)
+{
+    char header[PROXY_HEADER_OUT_MAX + 1];
+    struct addr local;
+    exchange->client->ops->local(exchange->client, &local);
+    size_t len = version == PROXY_PROTOCOL_V1
+                     ? proxy_header_v1(header, &exchange->client_addr, &local)
+                     : proxy_header_v2(header, &exchange->client_addr, &local);
+    up->introduced = true;
+    sock_write(&up->sock, header, len);
+}
+
 struct upstream_side *upstream_get(struct exchange *exchange, struct endpoint *endpoint,
                                    int *ret_error)
 {
     struct worker *worker = exchange->worker;
     struct upstream *up = NULL;
-    if (!exchange->fresh_only) {
+    worker_online(worker);
+    enum proxy_protocol_version version =
+        backend_endpoints(exchange->backend)->policy.proxy_protocol;
+    if (!exchange->fresh_only && LIKELY(version == PROXY_PROTOCOL_OFF)) {
         up = upool_take(worker, endpoint, exchange->idempotent);
     }
     exchange->fresh_only = false;
     if (up == NULL) {
         up = upstream_open(worker, endpoint, ret_error);
+        if (UNLIKELY(version != PROXY_PROTOCOL_OFF) && up != NULL) {
+            introduce(up, exchange, version);
+        }
     } else {
         up->state = UPSTREAM_BUSY;
         stat_add(&worker->stats, STAT_UPSTREAM_REUSED, 1);

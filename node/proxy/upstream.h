@@ -58,6 +58,7 @@ struct upstream {
     bool eof : 1;
     bool write_told : 1;  /* that it takes no more */
     bool want_finish : 1; /* tunnel: FIN when nothing waits */
+    bool introduced : 1;  /* it began with a PROXY header: for this client only */
 
     enum h1_method method;
     uint32_t interims; /* heads before the final one */
