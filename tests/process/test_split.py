@@ -206,13 +206,13 @@ def all_of(sock):
 
 @pytest.fixture
 def world():
-    """world(reply) -> (driver, recorder, queues)"""
+    """world(reply, options of the rule) -> (driver, recorder, queues)"""
     made = []
 
-    def make(reply):
+    def make(reply, **options):
         recorder = Recorder(reply)
         driver = Driver(workers=1, **LIMITS)
-        driver.serve(recorder)
+        driver.serve(recorder, **options)
         made.append((driver, recorder, Queues()))
         return made[-1]
 
@@ -262,9 +262,14 @@ def methods(raw):
     return b"".join(re.findall(rb"(?m)^([A-Z])[A-Z]* \S+ HTTP/1\.[01]\r$", raw))
 
 
+# What makes a request take the longer way.
+POLICIES = {"sticky": "ROUTE", "at_once": 1000, "rate": 100000000, "allow": "127.0.0.0/8", "attempts": 2}
+
+
+@pytest.mark.parametrize("options", [{}, POLICIES], ids=["plain", "policies"])
 @pytest.mark.parametrize("part", range(4))
-def test_requests_in_segments(world, show, part):
-    driver, recorder, queues = world(answer_request)
+def test_requests_in_segments(world, show, part, options):
+    driver, recorder, queues = world(answer_request, **options)
     runs = 0
     for case in REQUESTS[part::4]:
         raw = case.raw + (PROBE if case.end == "probe" else b"")
@@ -277,7 +282,7 @@ def test_requests_in_segments(world, show, part):
         whole = run([raw])
         assert statuses(whole[0]) == case.statuses, (case.name, whole)
         assert all(m[3] for m in whole[0]), (case.name, whole)
-        for place in places(raw):
+        for place in places(raw)[:: 3 if options else 1]:
             assert run(cut(raw, place)) == whole, (case.name, place, cut(raw, place))
             runs += 1
         if len(raw) <= 2 * EVERY_BYTES:

@@ -94,6 +94,7 @@ _ok("obs-text", _get("X-A: \xe4\xf6\xfc\xff"))
 _ok("tabs-in-value", _get("X-A: a\tb\t\tc"))
 _ok("colons", _get("X-A: a:b::", "X-B::"))
 _ok("cookie-and-auth", _get("Cookie: a=b; c=d", "Authorization: Basic Zm9vOmJhcg=="))
+_ok("cookies-and-ours", _get("Cookie: a=b; ROUTE=AAAAAAAAAAAAAAAA; c=d", "Cookie: ROUTE=x", "Cookie: e"))
 _ok("hop-by-hop", _get("Connection: x-mine, keep-alive", "X-Mine: 1", "Keep-Alive: timeout=5",
                        "TE: trailers, deflate", "Proxy-Connection: close", "Proxy: x"))
 _ok("forwarded", _get("X-Forwarded-For: 9.9.9.9", "Forwarded: for=9.9.9.9", "X-Forwarded-For: 8.8.8.8"))
@@ -148,7 +149,7 @@ _open("pipelined-upgrade", _get() + _UPGRADE + b"x", 200, 101)
 
 # ---- requests: never complete ----
 
-_open("nothing", b"")
+_open("nothing", b"", 400)
 _open("blank-lines", b"\r\n\r\n")
 _open("cut-line", b"GET / HTTP/1.")
 _open("cut-field", b"GET / HTTP/1.1\r\nHost: a.t")
