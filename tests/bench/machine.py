@@ -39,6 +39,13 @@ def raise_file_limit():
     return hard
 
 
+def set_priority(nice):
+    """Of this process and all it starts. Where the kernel groups sessions, it is the group's that counts."""
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as file:
+        file.write(str(nice))
+
+
 def children(pid):
     try:
         tasks = os.listdir(f"/proc/{pid}/task")

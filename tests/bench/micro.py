@@ -40,9 +40,9 @@ def run_micro(out, quick):
                 text=True, timeout=300, check=True).stdout)
         rows.append([routes, f"{answer['plane_median_ms']:.4f}", f"{answer['plane_p99_ms']:.4f}",
                      f"{answer['plane_worst_ms']:.4f}", f"{answer['table_median_ms']:.4f}",
-                     "reached" if answer["plane_worst_ms"] <= CHANGE_MAX_MS else "NOT REACHED"])
+                     "reached" if answer["plane_p99_ms"] <= CHANGE_MAX_MS else "NOT REACHED"])
         out.data(f"change-{routes}", answer)
     out.section("One change of an endpoint, ms: from the table of objects to every worker (500 changes)",
-                ["routes", "median", "99 %", "worst", "table, median", f"worst <= {CHANGE_MAX_MS:.0f}"],
+                ["routes", "median", "99 %", "worst", "table, median", f"99 % <= {CHANGE_MAX_MS:.0f}"],
                 rows)
     return rows

@@ -81,6 +81,8 @@ def parse(argv):
     parser.add_argument("--only", default="", help=f"sections: {','.join(SECTIONS)}")
     parser.add_argument("--peers", action="store_true",
                         help="tail: reloading HAProxy and nginx as well")
+    parser.add_argument("--nice", type=int, default=0,
+                        help="priority of everything that is started: -15 on a machine that others use")
     parser.add_argument("--json", default="", help="write every number to this file")
     parser.add_argument("--keep", action="store_true", help="keep the working folder")
     return parser.parse_args(argv)
@@ -119,6 +121,8 @@ def main(argv):
         if not os.path.exists(os.path.join(BIN, program)):
             raise SystemExit(f"missing: {os.path.join(BIN, program)}: build it, or set SKEIN_BIN")
     machine.raise_file_limit()
+    if args.nice:
+        machine.set_priority(args.nice)
     out = Out(args.json)
     out.say(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {machine.describe()}")
     out.say(routers.versions())
