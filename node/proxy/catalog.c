@@ -16,6 +16,10 @@ void catalog_init(struct catalog *catalog, size_t slot_count)
         .backend_series.max = SERIES_BACKENDS_MAX,
         .endpoint_series_max = SERIES_ENDPOINTS_MAX,
     };
+    catalog->other_slots = mem_array(slot_count, sizeof(struct route_slot *));
+    for (size_t i = 0; i < slot_count; i++) {
+        catalog->other_slots[i] = mem_lines(sizeof(struct route_slot));
+    }
     qsbr_init(&catalog->qsbr, slot_count);
     hosts_init(&catalog->hosts, catalog);
 }
@@ -30,6 +34,10 @@ void catalog_deinit(struct catalog *catalog)
     }
     qsbr_deinit(&catalog->qsbr);
     ASSERT(catalog->routes == NULL);
+    for (size_t i = 0; i < catalog->slot_count; i++) {
+        mem_free(catalog->other_slots[i]);
+    }
+    mem_free(catalog->other_slots);
     limiter_free(catalog->limiter);
     catalog->limiter = NULL;
 }
@@ -41,6 +49,8 @@ struct route *catalog_route(struct catalog *catalog, const char *name)
     if (route == NULL) {
         route = mem_new(sizeof(*route) + catalog->slot_count * sizeof(route->slots[0]));
         route->name = mem_strdup(name);
+        route->catalog = catalog;
+        atomic_init(&route->share, catalog_metrics_claim(&catalog->route_series));
         HASH_ADD_KEYPTR(hh, catalog->routes, route->name, strlen(route->name), route);
     }
     route->users++;
@@ -56,7 +66,10 @@ void catalog_route_put(struct catalog *catalog, struct route *route)
     HASH_DEL(catalog->routes, route);
     catalog_metrics_forget_route(catalog, route);
     for (size_t i = 0; i < catalog->slot_count; i++) {
-        mem_free(atomic_load_explicit(&route->slots[i], memory_order_relaxed));
+        struct route_slot *slot = atomic_load_explicit(&route->slots[i], memory_order_relaxed);
+        if (slot != catalog->other_slots[i]) {
+            mem_free(slot);
+        }
     }
     mem_free(route->name);
     mem_free(route);
@@ -74,7 +87,9 @@ void catalog_endpoint_gone(struct catalog *catalog, struct endpoint *endpoint)
 
 struct route_slot *route_slot_make(struct route *route, size_t idx)
 {
-    struct route_slot *slot = mem_lines(sizeof(*slot));
+    bool shares = catalog_metrics_decide(route) == SERIES_NONE;
+    struct route_slot *slot =
+        shares ? route->catalog->other_slots[idx] : mem_lines(sizeof(struct route_slot));
     atomic_store_explicit(&route->slots[idx], slot, memory_order_release);
     return slot;
 }

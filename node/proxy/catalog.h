@@ -11,7 +11,7 @@
 #include "node/proxy/hosts.h"
 
 /* What one worker counts of a route. Made with its first request: 256 bytes, and most of a large
- * number of routes are idle. */
+ * number of routes are idle. Routes for which there are no series share one. */
 struct route_slot {
     struct traffic traffic;
     struct histogram duration;
@@ -25,6 +25,7 @@ enum series_share {
     SERIES_ALL,
     SERIES_COUNTERS, /* its times are part of "(other)" */
     SERIES_NONE,     /* all of it is */
+    SERIES_LEFT_OUT, /* it is not even looked at */
 };
 
 /* Counters of a route, by its name, across all changes of its rules. */
@@ -32,7 +33,8 @@ struct route {
     UT_hash_handle hh;
     char *name;
     uint32_t users; /* rules that carry it; control thread */
-    enum series_share share;
+    struct catalog *catalog;
+    _Atomic unsigned share; /* enum series_share; decided by whoever has the first request */
     _Atomic(struct route_slot *) slots[]; /* NULL: that worker has seen no request for it */
 };
 
@@ -48,10 +50,11 @@ struct catalog_sum {
 /* How many series there may be of one kind of thing. */
 struct series_budget {
     size_t max;
-    size_t used;         /* by things that are SERIES_ALL or SERIES_COUNTERS */
-    size_t folded;       /* things that are SERIES_NONE, */
-    size_t folded_times; /* and SERIES_COUNTERS */
-    bool overflowed;     /* there is an "(other)" */
+    _Atomic size_t used;         /* by things that are SERIES_ALL or SERIES_COUNTERS */
+    _Atomic size_t folded;       /* things that are SERIES_NONE, */
+    _Atomic size_t folded_times; /* SERIES_COUNTERS, */
+    _Atomic size_t left_out;     /* and SERIES_LEFT_OUT */
+    _Atomic bool overflowed;     /* there is an "(other)" */
     /* What folded things that are gone had counted, so that "(other)" never falls. */
     struct catalog_sum gone;
 };
@@ -60,6 +63,7 @@ enum {
     SERIES_ROUTES_MAX = 50000,
     SERIES_BACKENDS_MAX = 50000,
     SERIES_ENDPOINTS_MAX = 25000,
+    SERIES_FOLDED_MAX = 20000, /* backends that are summed up at each look */
 };
 
 struct catalog {
@@ -70,6 +74,7 @@ struct catalog {
     struct route *routes;     /* uthash by name */
     struct limiter *limiter;  /* NULL until a policy asks for limits */
     struct series_budget route_series;
+    struct route_slot **other_slots; /* of the workers, for routes that are SERIES_NONE */
     struct series_budget backend_series;
     size_t endpoint_series_max;
     /* Tell workers that the endpoint gets nothing more; it may keep a reference. */
@@ -102,6 +107,9 @@ void catalog_metrics(struct catalog *catalog, struct buf *out);
 /* For it: queues and availability of backends. */
 void catalog_metrics_state(const struct catalog *catalog, struct buf *out);
 
+/* Does it get series as soon as it is there, and if not, once it has a request (any thread)? */
+enum series_share catalog_metrics_claim(struct series_budget *budget);
+enum series_share catalog_metrics_decide(struct route *route);
 /* It goes away: what it had counted stays where it was shown. Control thread. */
 void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route);
 void catalog_metrics_forget_backend(struct catalog *catalog, const struct backend *backend);

@@ -5,8 +5,10 @@
  * there is a budget for each kind: the first ones get all series; from half of the budget on, what
  * has traffic gets its counters while its times are summed up in one thing called "(other)"; beyond
  * the budget its counters are, too. A share once decided stays, and what folded things had counted
- * stays in "(other)" when they go, so that no counter ever falls. Endpoints beyond their budget
- * have no series: their backend counts the same.
+ * stays in "(other)" when they go, so that no counter ever falls. Routes beyond the budget count
+ * into one slot of the worker, so they cost neither memory nor time here. Backends have their
+ * counters anyway and are added up, SERIES_FOLDED_MAX of them; more are left out. Endpoints beyond
+ * their budget have no series: their backend counts the same.
  *
  * One pass sums up, then each family is written in one run, as the format wants it.
  */
@@ -130,26 +132,88 @@ static size_t times_cost(const struct kind_row *kind)
     return kind->times_count * HISTOGRAM_SERIES;
 }
 
-static enum series_share decide(struct series_budget *budget, const struct kind_row *kind,
-                                bool active)
+/* All series, when half of the budget has room for them. */
+static bool claim_all(struct series_budget *budget, const struct kind_row *kind)
 {
-    size_t counters = kind->reserve;
-    size_t times = times_cost(kind);
-    if (budget->used + counters + times <= budget->max / 2) {
-        budget->used += counters + times;
+    size_t cost = kind->reserve + times_cost(kind);
+    if (atomic_load(&budget->used) + cost > budget->max / 2) {
+        return false;
+    }
+    (void)atomic_fetch_add(&budget->used, cost); /* others take what is beyond the half */
+    return true;
+}
+
+/* Counters, when there is room for them. */
+static enum series_share claim_counters(struct series_budget *budget, const struct kind_row *kind)
+{
+    atomic_store(&budget->overflowed, true);
+    size_t used = atomic_load(&budget->used);
+    while (used + kind->reserve <= budget->max) {
+        if (atomic_compare_exchange_weak(&budget->used, &used, used + kind->reserve)) {
+            (void)atomic_fetch_add(&budget->folded_times, 1);
+            return SERIES_COUNTERS;
+        }
+    }
+    (void)atomic_fetch_add(&budget->folded, 1);
+    return SERIES_NONE;
+}
+
+/* It has none any more. */
+static void give_back(struct series_budget *budget, const struct kind_row *kind,
+                      enum series_share share)
+{
+    switch (share) {
+    case SERIES_UNDECIDED:
+        return;
+    case SERIES_ALL:
+        (void)atomic_fetch_sub(&budget->used, kind->reserve + times_cost(kind));
+        return;
+    case SERIES_COUNTERS:
+        (void)atomic_fetch_sub(&budget->used, kind->reserve);
+        (void)atomic_fetch_sub(&budget->folded_times, 1);
+        return;
+    case SERIES_NONE:
+        (void)atomic_fetch_sub(&budget->folded, 1);
+        return;
+    case SERIES_LEFT_OUT:
+        (void)atomic_fetch_sub(&budget->left_out, 1);
+        return;
+    }
+}
+
+enum series_share catalog_metrics_claim(struct series_budget *budget)
+{
+    return claim_all(budget, &route_kind) ? SERIES_ALL : SERIES_UNDECIDED;
+}
+
+enum series_share catalog_metrics_decide(struct route *route)
+{
+    struct series_budget *budget = &route->catalog->route_series;
+    unsigned share = atomic_load(&route->share);
+    if (share != SERIES_UNDECIDED) {
+        return (enum series_share)share;
+    }
+    enum series_share ours = claim_counters(budget, &route_kind);
+    if (atomic_compare_exchange_strong(&route->share, &share, ours)) {
+        return ours;
+    }
+    give_back(budget, &route_kind, ours); /* another worker was faster */
+    return (enum series_share)share;
+}
+
+static enum series_share decide_backend(struct series_budget *budget, bool active)
+{
+    if (claim_all(budget, &backend_kind)) {
         return SERIES_ALL;
     }
     if (!active) {
         return SERIES_UNDECIDED;
     }
-    budget->overflowed = true;
-    if (budget->used + counters <= budget->max) {
-        budget->used += counters;
-        budget->folded_times++;
-        return SERIES_COUNTERS;
+    if (atomic_load(&budget->folded) >= SERIES_FOLDED_MAX) {
+        (void)atomic_fetch_add(&budget->left_out, 1);
+        return SERIES_LEFT_OUT;
     }
-    budget->folded++;
-    return SERIES_NONE;
+    return claim_counters(budget, &backend_kind);
 }
 
 static void merge_counters(struct catalog_sum *sum, const struct catalog_sum *part)
@@ -167,51 +231,27 @@ static void merge_times(struct catalog_sum *sum, const struct catalog_sum *part)
     }
 }
 
-/* It goes: give its series back, keep what it had counted. */
-static void forget(struct series_budget *budget, const struct kind_row *kind,
-                   enum series_share share, const struct catalog_sum *sum)
-{
-    switch (share) {
-    case SERIES_UNDECIDED:
-        return;
-    case SERIES_ALL:
-        budget->used -= kind->reserve + times_cost(kind);
-        return;
-    case SERIES_COUNTERS:
-        budget->used -= kind->reserve;
-        budget->folded_times--;
-        merge_times(&budget->gone, sum);
-        return;
-    case SERIES_NONE:
-        budget->folded--;
-        merge_counters(&budget->gone, sum);
-        merge_times(&budget->gone, sum);
-        return;
-    }
-}
-
 /* ---- sums ---- */
 
-/* True: it has had a request. */
-static bool sum_route(const struct catalog *catalog, const struct route *route,
+static void add_route_slot(struct catalog_sum *sum, const struct route_slot *slot)
+{
+    traffic_merge(&sum->traffic, &slot->traffic);
+    histogram_merge(&sum->times[0], &slot->duration);
+    counter_add(&sum->counters[0], counter_read(&slot->connections));
+    counter_add(&sum->counters[1], counter_read(&slot->failures));
+}
+
+static void sum_route(const struct catalog *catalog, const struct route *route,
                       struct catalog_sum *sum)
 {
-    bool active = false;
+    *sum = (struct catalog_sum){0};
     for (size_t i = 0; i < catalog->slot_count; i++) {
         const struct route_slot *slot =
             atomic_load_explicit(&route->slots[i], memory_order_acquire);
         if (slot != NULL) {
-            if (!active) {
-                *sum = (struct catalog_sum){0};
-            }
-            active = true;
-            traffic_merge(&sum->traffic, &slot->traffic);
-            histogram_merge(&sum->times[0], &slot->duration);
-            counter_add(&sum->counters[0], counter_read(&slot->connections));
-            counter_add(&sum->counters[1], counter_read(&slot->failures));
+            add_route_slot(sum, slot);
         }
     }
-    return active;
 }
 
 static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
@@ -245,18 +285,28 @@ static bool has_traffic(const struct catalog_sum *sum)
 
 void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route)
 {
-    struct catalog_sum sum = {0};
-    if (route->share == SERIES_COUNTERS || route->share == SERIES_NONE) {
-        (void)sum_route(catalog, route, &sum); /* all zero when there was none */
+    enum series_share share = (enum series_share)atomic_load(&route->share);
+    if (share == SERIES_COUNTERS) {
+        struct catalog_sum sum;
+        sum_route(catalog, route, &sum);
+        merge_times(&catalog->route_series.gone, &sum);
     }
-    forget(&catalog->route_series, &route_kind, route->share, &sum);
+    give_back(&catalog->route_series, &route_kind, share);
 }
 
 void catalog_metrics_forget_backend(struct catalog *catalog, const struct backend *backend)
 {
+    struct series_budget *budget = &catalog->backend_series;
+    enum series_share share = (enum series_share)backend->series_share;
     struct catalog_sum sum;
     sum_backend(backend, &sum);
-    forget(&catalog->backend_series, &backend_kind, (enum series_share)backend->series_share, &sum);
+    if (share == SERIES_NONE) {
+        merge_counters(&budget->gone, &sum);
+    }
+    if (share == SERIES_NONE || share == SERIES_COUNTERS) {
+        merge_times(&budget->gone, &sum);
+    }
+    give_back(budget, &backend_kind, share);
 }
 
 /* ---- writing ---- */
@@ -348,18 +398,18 @@ static void format_routes(struct catalog *catalog, struct buf *out)
 {
     struct series_budget *budget = &catalog->route_series;
     struct sheet sheet = {.other = budget->gone};
-    for (struct route *route = catalog->routes; route != NULL; route = route->hh.next) {
-        struct catalog_sum sum;
-        bool active = sum_route(catalog, route, &sum);
-        if (!active) {
-            sum = (struct catalog_sum){0};
+    for (const struct route *route = catalog->routes; route != NULL; route = route->hh.next) {
+        unsigned share = atomic_load(&route->share);
+        if (share == SERIES_ALL || share == SERIES_COUNTERS) {
+            struct catalog_sum sum;
+            sum_route(catalog, route, &sum);
+            show_shared(&sheet, &route_kind, route->name, (enum series_share)share, &sum);
         }
-        if (route->share == SERIES_UNDECIDED) {
-            route->share = decide(budget, &route_kind, active);
-        }
-        show_shared(&sheet, &route_kind, route->name, route->share, &sum);
     }
-    if (budget->overflowed) {
+    if (atomic_load(&budget->overflowed)) {
+        for (size_t i = 0; i < catalog->slot_count; i++) {
+            add_route_slot(&sheet.other, catalog->other_slots[i]);
+        }
         show(&sheet, &route_kind, "(other)", true, &sheet.other);
     }
     put_sheet(&sheet, &route_kind, out);
@@ -371,15 +421,18 @@ static void format_backends(struct catalog *catalog, struct buf *out)
     struct sheet sheet = {.other = budget->gone};
     struct backend *backend;
     DL_FOREACH (catalog->backends, backend) {
+        if (backend->series_share == SERIES_LEFT_OUT) {
+            continue;
+        }
         struct catalog_sum sum;
         sum_backend(backend, &sum);
         if (backend->series_share == SERIES_UNDECIDED) {
-            backend->series_share = decide(budget, &backend_kind, has_traffic(&sum));
+            backend->series_share = decide_backend(budget, has_traffic(&sum));
         }
         show_shared(&sheet, &backend_kind, backend->name, (enum series_share)backend->series_share,
                     &sum);
     }
-    if (budget->overflowed) {
+    if (atomic_load(&budget->overflowed)) {
         show(&sheet, &backend_kind, "(other)", true, &sheet.other);
     }
     put_sheet(&sheet, &backend_kind, out);
@@ -488,12 +541,14 @@ void catalog_metrics(struct catalog *catalog, struct buf *out)
     const struct series_budget *routes = &catalog->route_series;
     const struct series_budget *backends = &catalog->backend_series;
     text_family(out, metric, "gauge",
-                "Things without series of their own: summed up in \"(other)\"; times only, or all");
-    text_series(out, metric, &no_labels, "kind=\"route\"", routes->folded);
+                "Things without series of their own; \"(other)\" is their sum, but for endpoints");
+    text_series(out, metric, &no_labels, "kind=\"route\"", atomic_load(&routes->folded));
     text_series(out, metric, &no_labels, "kind=\"route_times\"",
-                routes->folded + routes->folded_times);
-    text_series(out, metric, &no_labels, "kind=\"backend\"", backends->folded);
+                atomic_load(&routes->folded) + atomic_load(&routes->folded_times));
+    text_series(out, metric, &no_labels, "kind=\"backend\"", atomic_load(&backends->folded));
     text_series(out, metric, &no_labels, "kind=\"backend_times\"",
-                backends->folded + backends->folded_times);
+                atomic_load(&backends->folded) + atomic_load(&backends->folded_times));
+    text_series(out, metric, &no_labels, "kind=\"backend_left_out\"",
+                atomic_load(&backends->left_out));
     text_series(out, metric, &no_labels, "kind=\"endpoint\"", endpoints);
 }

@@ -12,29 +12,38 @@ void text_family(struct buf *out, const char *metric, const char *type, const ch
     (void)buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
 }
 
-void text_label(struct buf *labels, const char *key, const char *value)
-{
-    (void)buf_printf(labels, "%s%s=\"", labels->len != 0 ? "," : "", key);
-    for (const char *at = value; *at != '\0'; at++) {
-        unsigned char c = (unsigned char)*at;
-        if (c == '"' || c == '\\') {
-            (void)buf_putc(labels, '\\');
-            (void)buf_putc(labels, *at);
-        } else if (c == '\n') {
-            (void)buf_puts(labels, "\\n");
-        } else {
-            (void)buf_putc(labels, c < 0x20 || c >= 0x7f ? '?' : *at);
-        }
-    }
-    (void)buf_putc(labels, '"');
-}
-
 static char *put(char *at, const char *text, size_t len)
 {
     if (len != 0) {
         memcpy(at, text, len);
     }
     return at + len;
+}
+
+void text_label(struct buf *labels, const char *key, const char *value)
+{
+    size_t key_len = strlen(key);
+    char *at = buf_reserve(labels, key_len + 2 * strlen(value) + 4);
+    if (at == NULL) {
+        return; /* labels->full tells */
+    }
+    if (labels->len != 0) {
+        *at++ = ',';
+    }
+    at = put(at, key, key_len);
+    *at++ = '=';
+    *at++ = '"';
+    for (const char *from = value; *from != '\0'; from++) {
+        unsigned char c = (unsigned char)*from;
+        if (c == '"' || c == '\\' || c == '\n') {
+            *at++ = '\\';
+            *at++ = c == '\n' ? 'n' : *from;
+        } else {
+            *at++ = c < 0x20 || c >= 0x7f ? '?' : *from;
+        }
+    }
+    *at++ = '"';
+    buf_grow(labels, (size_t)(at - (labels->data + labels->len)));
 }
 
 static char *put_number(char *at, uint64_t value)
