@@ -80,15 +80,20 @@ void tcp_port_ref(struct tcp_port *port)
     refcnt_get(&port->refs);
 }
 
+static void port_free(struct tcp_port *port)
+{
+    mem_free(port->addrs);
+    mem_free(port->acceptors);
+    mem_free(port->fds);
+    mem_free(port);
+}
+
 static void port_release(struct qsbr_node *node)
 {
     struct tcp_port *port = CONTAINER_OF(node, struct tcp_port, retired);
     DL_DELETE(port->proxy->tcp_closing, port);
     tcp_rule_unref(atomic_load_explicit(&port->rule, memory_order_relaxed));
-    mem_free(port->addrs);
-    mem_free(port->acceptors);
-    mem_free(port->fds);
-    mem_free(port);
+    port_free(port);
 }
 
 void tcp_port_unref(struct tcp_port *port)
@@ -163,9 +168,7 @@ static int port_open(struct proxy *proxy, uint16_t number, struct tcp_rule *rule
     }
     int rc = port_listen(proxy, port, err);
     if (rc != RC_OK) {
-        mem_free(port->addrs);
-        mem_free(port->acceptors);
-        mem_free(port);
+        port_free(port);
         return rc;
     }
     for (size_t i = 0; i < count * proxy->worker_count; i++) {

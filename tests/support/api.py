@@ -93,6 +93,7 @@ _KINDS = {
     "backends": "Backend",
     "endpoints": "Endpoint",
     "settings": "Settings",
+    "tcproutes": "TcpRoute",
     "nodes": "Node",
 }
 
@@ -104,6 +105,13 @@ def route(name, host, *targets, namespace="default", path=None, **spec):
     if path is not None:
         body["path"] = path
     return {"kind": "Route", "metadata": {"namespace": namespace, "name": name}, "spec": body}
+
+
+def tcp_route(name, port, *targets, namespace="default", **spec):
+    """A TcpRoute object. A target is a backend's name or (name, weight)."""
+    to = [{"backend": t} if isinstance(t, str) else {"backend": t[0], "weight": t[1]} for t in targets]
+    return {"kind": "TcpRoute", "metadata": {"namespace": namespace, "name": name},
+            "spec": {"port": port, "to": to, **spec}}
 
 
 def backend(name, *addresses, namespace="default", **spec):

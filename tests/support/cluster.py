@@ -70,6 +70,8 @@ def make_key(path):
 class Node:
     """One node: its ports and folder stay over restarts."""
 
+    count = 0
+
     def __init__(self, folder, name, key, workers=2):
         self.name = name
         self.key = key
@@ -81,6 +83,9 @@ class Node:
         # A unix socket's path is short; pytest's folders are not.
         self.socket = f"/tmp/skein-{os.getpid()}-{free_port()}.sock"
         self.http_port = free_port()
+        # Nodes share a machine, and a port of a TcpRoute is open on all of them.
+        Node.count += 1
+        self.tcp_host = f"127.0.{1 + Node.count // 250}.{1 + Node.count % 250}"
         self.gossip_port = free_port()
         self.admin_port = free_port()
         self.api = Api(self.admin_port)
@@ -96,6 +101,7 @@ class Node:
             "--node.dataDir", self.data,
             "--node.workers", str(self.workers),
             "--listen.http", f"127.0.0.1:{self.http_port}",
+            "--listen.tcp", self.tcp_host,
             "--cluster.bind", self.gossip_address,
             "--cluster.advertise", self.gossip_address,
             "--cluster.join", ",".join(join),
