@@ -11,6 +11,7 @@
 #include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
 #include "node/proxy/proxy_int.h"
+#include "node/proxy/race.h"
 
 void exchange_start(struct worker *worker, struct client_side *side,
                     const struct exchange_request *request)
@@ -54,6 +55,7 @@ static void exchange_over(struct exchange *exchange)
     }
     exchange_account(exchange);
     place_cancel(&exchange->waiter);
+    race_forget(exchange);
     if (exchange->timed) {
         wheel_clear(&worker->wheel, &exchange->timer);
     }

@@ -150,6 +150,7 @@ struct exchange {
     uint32_t per_try_ms;     /* until the response head; 0: no limit */
     uint64_t hash;           /* BALANCE_HASH: of the key; set once backend is known */
     struct endpoint *wanted; /* of the sticky cookie; a reference */
+    struct race *race;       /* a second connect under way (race.h) */
 
     struct chunk *head;  /* outgoing request head, kept while a repetition is possible */
     struct chunkq body;  /* and the body so far */
@@ -188,6 +189,7 @@ struct exchange {
     bool fresh_only : 1;    /* no pooled connection for the next try */
     bool replayable : 1;    /* head and body hold everything that was sent */
     bool timed : 1;         /* timer runs */
+    bool watched : 1;       /* connecting, in the worker's list */
     bool token_is_old : 1;  /* of a key that is being replaced: set the cookie anew */
     bool interim_sent : 1;  /* the client has seen an interim response */
     bool queued : 1;        /* waited for a place */
@@ -199,9 +201,11 @@ struct exchange {
     char request_id[EXCHANGE_ID_MAX];
 
     /* Not zeroed; valid as said. */
-    struct waiter waiter;     /* rank: always */
-    struct wheel_entry timer; /* timed: for the whole exchange */
-    uint32_t status_count;    /* with PROXY_RETRY_STATUS */
+    struct waiter waiter;       /* rank: always */
+    struct wheel_entry timer;   /* timed: for the whole exchange */
+    struct exchange *race_prev; /* watched: utlist, the worker's */
+    struct exchange *race_next;
+    uint32_t status_count; /* with PROXY_RETRY_STATUS */
     uint16_t statuses[PROXY_RETRY_STATUSES_MAX];
 };
 
@@ -246,6 +250,9 @@ void exchange_try(struct exchange *exchange);
 /* What may be repeated, as the rule says or else the defaults. */
 void exchange_set_retries(struct exchange *exchange, const struct proxy_retries *rule,
                           const struct proxy_defaults *defaults);
+/* A second connect, to another endpoint, stands first; the exchange has a place there. */
+void exchange_race_won(struct exchange *exchange, struct upstream_side *upstream,
+                       struct endpoint *endpoint);
 /* A response head has come: true: it is dropped, and another endpoint is asked. */
 bool exchange_retry_status(struct exchange *exchange, uint16_t status);
 void exchange_answer(struct exchange *exchange, enum reason reason);

@@ -8,6 +8,7 @@
  */
 #include "node/base/mem.h"
 #include "node/proxy/exchange.h"
+#include "node/proxy/race.h"
 #include "node/proxy/upstream.h"
 
 #include <errno.h>
@@ -97,6 +98,9 @@ static bool try_endpoint(struct exchange *exchange, struct endpoint *endpoint)
     exchange_note_sent(exchange, upstream_is_reused(upstream));
     exchange->endpoint = endpoint;
     send_request(exchange, upstream);
+    if (!exchange->reused) {
+        race_watch(exchange);
+    }
     return true;
 }
 
@@ -263,8 +267,25 @@ static void replace_stale(struct exchange *exchange)
     }
 }
 
+void exchange_race_won(struct exchange *exchange, struct upstream_side *upstream,
+                       struct endpoint *endpoint)
+{
+    struct upstream_side *slow = exchange->upstream;
+    struct endpoint *before = exchange->endpoint;
+    endpoint_connect_failed(before, worker_now(exchange->worker)); /* others shall not wait, too */
+    mark_tried(exchange, before);
+    detach(exchange);
+    slow->ops->abandon(slow);
+    exchange_note_sent(exchange, false);
+    exchange->connected_ns = exchange->sent_ns;
+    exchange->endpoint = endpoint;
+    exchange->client->ops->hold(exchange->client, false);
+    send_request(exchange, upstream);
+}
+
 void exchange_upstream_lost(struct exchange *exchange, enum lost lost, bool reused, bool any_byte)
 {
+    race_forget(exchange);
     struct endpoint *endpoint = exchange->endpoint;
     bool sent = exchange->upstream->ops->sent(exchange->upstream) != 0;
     bool unharmed = exchange->replayable && !any_byte && !exchange->response_begun &&

@@ -362,6 +362,16 @@ enum place place_seek(struct worker *worker, const struct place_ask *ask, struct
                                        : seek_first(&look, ask, worker, waiter, ret_endpoint);
 }
 
+enum place place_take(struct worker *worker, const struct place_ask *ask,
+                      struct endpoint **ret_endpoint)
+{
+    const struct look look = look_at(worker, ask);
+    if (look.set->policy.connections_per_endpoint_max != 0 && must_queue(&look, ask->backend)) {
+        return PLACE_FULL;
+    }
+    return take_now(&look, ret_endpoint);
+}
+
 bool place_is_there(struct worker *worker, const struct place_ask *ask)
 {
     const struct look look = look_at(worker, ask);

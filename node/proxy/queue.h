@@ -69,7 +69,11 @@ struct waiter {
 enum place place_seek(struct worker *worker, const struct place_ask *ask, struct waiter *waiter,
                       struct endpoint **ret_endpoint);
 
-/* Would place_seek find one now, without waiting? Nothing is taken. */
+/* The same without waiting: TAKEN, FULL (also when others wait) or NONE. */
+enum place place_take(struct worker *worker, const struct place_ask *ask,
+                      struct endpoint **ret_endpoint);
+
+/* Would place_take find one? Nothing is taken. */
 bool place_is_there(struct worker *worker, const struct place_ask *ask);
 
 /* It goes away. Idempotent. */

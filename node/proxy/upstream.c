@@ -6,6 +6,7 @@
 
 #include "node/base/mem.h"
 #include "node/net/proxy_header.h"
+#include "node/proxy/race.h"
 #include "node/proxy/upool.h"
 #include "node/proxy/upstream_int.h"
 
@@ -279,7 +280,10 @@ static void on_connected(struct sock *sock)
     struct upstream *up = of_sock(sock);
     endpoint_connected(up->endpoint);
     if (up->side.exchange != NULL) {
+        const struct exchange *exchange = up->side.exchange;
         exchange_note_connected(up->side.exchange);
+        endpoint_connect_took(up->endpoint, (exchange->connected_ns - exchange->sent_ns) / 1000);
+        race_forget(up->side.exchange);
     }
     wheel_clear(&worker_of(up)->wheel, &up->timer);
     upstream_touch(up);
@@ -354,6 +358,22 @@ void upstream_timeout(struct upstream *up)
 
 /* ---- opening ---- */
 
+/* Its socket is connected or connecting. */
+static void upstream_begin(struct upstream *up, struct endpoint *endpoint)
+{
+    struct worker *worker = worker_of(up);
+    endpoint_ref(endpoint);
+    up->endpoint = endpoint;
+    up->side.ops = &side_ops;
+    up->timer.kind = WHEEL_UPSTREAM;
+    up->state = UPSTREAM_BUSY;
+    buf_init(&up->trailers, UPSTREAM_TRAILER_BYTES_MAX);
+    DL_APPEND(worker->upstreams, up);
+    counter_set(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) + 1);
+    stat_add(&worker->stats, STAT_UPSTREAM_OPENED, 1);
+    sock_start(&up->sock);
+}
+
 static struct upstream *upstream_open(struct worker *worker, struct endpoint *endpoint,
                                       int *ret_error)
 {
@@ -365,17 +385,29 @@ static struct upstream *upstream_open(struct worker *worker, struct endpoint *en
         *ret_error = error;
         return NULL;
     }
-    endpoint_ref(endpoint);
-    up->endpoint = endpoint;
-    up->side.ops = &side_ops;
-    up->timer.kind = WHEEL_UPSTREAM;
-    up->state = UPSTREAM_BUSY;
-    buf_init(&up->trailers, UPSTREAM_TRAILER_BYTES_MAX);
-    DL_APPEND(worker->upstreams, up);
-    counter_set(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) + 1);
-    stat_add(&worker->stats, STAT_UPSTREAM_OPENED, 1);
-    sock_start(&up->sock);
+    upstream_begin(up, endpoint);
     return up;
+}
+
+struct upstream_side *upstream_adopt(struct worker *worker, struct endpoint *endpoint, int fd)
+{
+    struct upstream *up = pool_take(&worker->upstream_pool);
+    memset(up, 0, sizeof(*up));
+    sock_init(&up->sock, worker, &upstream_sock_ops, fd);
+    upstream_begin(up, endpoint);
+    return &up->side;
+}
+
+void upstream_spare(struct upstream_side *side)
+{
+    struct upstream *up = of_side(side);
+    if (worker_of(up)->stopping || endpoint_is_gone(up->endpoint)) {
+        upstream_close(up);
+        return;
+    }
+    up->reused = true; /* when it is used, it may have been closed meanwhile */
+    up->state = UPSTREAM_IDLE;
+    upool_put(up);
 }
 
 /* The PROXY header, before the request; both leave in one piece. */

@@ -80,6 +80,12 @@ struct upstream {
 struct upstream_side *upstream_get(struct exchange *exchange, struct endpoint *endpoint,
                                    int *ret_error);
 
+/* One made of a connected descriptor, which is taken: for upstream_spare, or to be sent a request
+ * at once. */
+struct upstream_side *upstream_adopt(struct worker *worker, struct endpoint *endpoint, int fd);
+/* Nobody needs it now: into the pool. */
+void upstream_spare(struct upstream_side *side);
+
 bool upstream_is_reused(const struct upstream_side *side);
 
 /* Idempotent. The exchange was told, or tells itself. */

@@ -11,6 +11,7 @@
 #include "node/proxy/greet.h"
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/queue.h"
+#include "node/proxy/race.h"
 #include "node/proxy/tcp.h"
 #include "node/proxy/upstream.h"
 
@@ -76,6 +77,9 @@ static void on_deadline(void *ctx, struct wheel_entry *entry)
         break;
     case WHEEL_GREET:
         greet_timeout(CONTAINER_OF(entry, struct greet, timer));
+        break;
+    case WHEEL_RACE:
+        race_timeout(entry);
         break;
     }
     worker_settle(worker);
@@ -182,6 +186,7 @@ static void worker_stop(struct worker *worker)
     client_close_all(worker);
     tcp_close_all(worker);
     greet_cut(worker, NULL);
+    race_stop(worker);
     worker_settle(worker);
     upstream_close_all(worker);
     tcp_poll_close(&worker->tcp_poll);
@@ -283,6 +288,7 @@ void worker_init(struct worker *worker)
     pool_init(&worker->exchange_pool, sizeof(struct exchange), EXCHANGES_KEPT);
     pool_init(&worker->tcp_pool, sizeof(struct tcp), TCPS_KEPT);
     tcp_poll_init(&worker->tcp_poll, worker);
+    race_init(worker);
     h1_head_init(&worker->request, worker->request_fields, WORKER_FIELDS_MAX);
     h1_head_init(&worker->response, worker->response_fields, WORKER_FIELDS_MAX);
     buf_init(&worker->head_out, WORKER_HEAD_OUT_MAX);

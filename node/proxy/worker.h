@@ -72,12 +72,15 @@ struct worker {
     struct pool tcp_pool;
     struct acceptor *acceptors; /* for HTTP */
     size_t acceptor_count;
-    struct acceptor *listening; /* utlist: all that accept, those of TCP ports too */
-    bool accepting_paused;      /* some of them are paused */
-    struct client *clients;     /* utlist: all that are open */
-    struct upstream *upstreams; /* utlist: all that are open */
-    struct tcp *tcps;           /* utlist: all that are open */
-    struct greet *greets;       /* utlist: all that are open */
+    struct acceptor *listening;  /* utlist: all that accept, those of TCP ports too */
+    bool accepting_paused;       /* some of them are paused */
+    struct client *clients;      /* utlist: all that are open */
+    struct upstream *upstreams;  /* utlist: all that are open */
+    struct tcp *tcps;            /* utlist: all that are open */
+    struct greet *greets;        /* utlist: all that are open */
+    struct exchange *connecting; /* utlist: that may be raced (race.h) */
+    struct race *races;          /* utlist: second connects under way */
+    uv_timer_t race_timer;       /* runs while something is connecting */
     struct tcp_poll tcp_poll;
     struct splice_pool tcp_pipes;
     uint64_t client_count; /* of all kinds */

@@ -569,6 +569,80 @@ def test_a_limit_cuts_what_has_begun(driver_of):
     origin.close()
 
 
+# ---- slow connects ----
+
+
+@pytest.fixture
+def black_hole():
+    """An address whose accept queue is full: a connect to it neither succeeds nor fails."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    fill = [socket.socket() for _ in range(4)]
+    for sock in fill:
+        sock.setblocking(False)
+        sock.connect_ex(listener.getsockname())
+    yield f"127.0.0.1:{listener.getsockname()[1]}"
+    for sock in (*fill, listener):
+        sock.close()
+
+
+def test_a_slow_connect_is_raced(driver_of, origins_of, black_hole):
+    (good,) = origins_of(1)
+    driver = driver_of(workers=1, connect_ms=600000)
+    driver.backend("b", black_hole, good, balance="rr")
+    driver.rule("/", "b")
+    driver.host()
+    size = 100_000
+    for i in range(6):
+        wire = dial(driver.port)
+        if i % 2 == 0:
+            assert get(wire)[2].decode() == good.address
+        else:
+            wire.send(f"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {size}\r\n\r\n")
+            wire.send(b"x" * size)
+            assert wire.response()[2].decode() == good.address
+            assert len(good.requests[-1][2]) == size
+        wire.close()
+    # Who lost is passed over for a second, so not each of them had to race.
+    assert 1 <= series(driver, "skein_backend_connects_raced_total") <= 3
+
+
+def test_the_only_endpoint_is_not_raced(driver_of, black_hole):
+    driver = driver_of(workers=1, connect_ms=300)
+    driver.backend("b", black_hole)
+    driver.rule("/", "b")
+    driver.host()
+    assert ask(driver)[0] == 504
+    assert series(driver, "skein_backend_connects_raced_total") == 0
+
+
+def test_all_that_races_may_be_lost(driver_of, black_hole, origins_of):
+    """Both connects hang; the client goes, or the time is over."""
+    (good,) = origins_of(1)
+    driver = driver_of(workers=1, connect_ms=600)
+    other = socket.socket()
+    other.bind(("127.0.0.1", 0))
+    other.listen(0)
+    fill = [socket.socket() for _ in range(4)]
+    for sock in fill:
+        sock.setblocking(False)
+        sock.connect_ex(other.getsockname())
+    driver.backend("b", black_hole, f"127.0.0.1:{other.getsockname()[1]}", balance="rr")
+    driver.rule("/", "b")
+    driver.host()
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    until(lambda: series(driver, "skein_backend_connects_raced_total") == 1, "it is raced")
+    wire.reset()
+    until(lambda: driver.connections() == 0, "the client is gone")
+    assert ask(driver)[0] == 504
+    driver.backend("b", good)
+    assert ask(driver)[0] == 200
+    for sock in (*fill, other):
+        sock.close()
+
+
 # ---- half-closed clients ----
 
 
