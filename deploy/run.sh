@@ -123,7 +123,7 @@ prepare_files() {
         done
         cat >"$run_folder/$name/skein.yaml" <<SETTINGS
 node: {name: $name, dataDir: "$run_folder/$name/data", workers: 2}
-listen: {http: ["127.0.0.1:$(http_port "$name")"]}
+listen: {http: ["127.0.0.1:$(http_port "$name")"], tcp: [127.0.0.${name#r}]}
 cluster:
   bind: "127.0.0.1:$(gossip_port "$name")"
   advertise: "127.0.0.1:$(gossip_port "$name")"
