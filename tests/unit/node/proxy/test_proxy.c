@@ -3,7 +3,8 @@
  * the wire is tested at length by tests/process/test_proxy_*.py; here is each path once.
  *
  * covers: acceptor.c access_draft.c exchange_account.c access_log.c client.c client_out.c
- * exchange.c exchange_route.c exchange_try.c sock.c upool.c upstream.c upstream_in.c worker.c
+ * exchange.c exchange_route.c exchange_try.c race.c sock.c upool.c upstream.c upstream_in.c
+ * worker.c
  */
 #include "node/proxy/proxy.h"
 #include "tests/support/unit.h"
@@ -249,6 +250,36 @@ static void test_other_endpoint_after_a_refusal(void **state)
     origin_stop(&origin);
 }
 
+/* Its accept queue is full, so that connects to it neither succeed nor fail. */
+static void test_slow_connects_are_raced(void **state)
+{
+    (void)state;
+    struct origin origin;
+    struct addr addrs[2];
+    int hole = socket_bound(&addrs[0], 1);
+    int fill[4];
+    for (size_t i = 0; i < 4; i++) {
+        fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(fill[i], &addrs[0].sa, addr_len(&addrs[0])); /* under way */
+    }
+    origin_start(&origin, ANSWER);
+    addrs[1] = origin.addr;
+    start("off");
+    endpoints(addrs, 2);
+    int fd = dial();
+    for (int i = 0; i < 4; i++) {
+        assert_non_null(strstr(ask(fd, GET, "ok"), "HTTP/1.1 200 OK\r\n"));
+    }
+    close(fd);
+    assert_int_equal(origin.requests, 4);
+    stop();
+    origin_stop(&origin);
+    for (size_t i = 0; i < 4; i++) {
+        close(fill[i]);
+    }
+    close(hole);
+}
+
 static void test_endpoint_that_closes_without_an_answer(void **state)
 {
     (void)state;
@@ -362,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_requests_and_bodies),
         cmocka_unit_test(test_answers_of_its_own),
         cmocka_unit_test(test_other_endpoint_after_a_refusal),
+        cmocka_unit_test(test_slow_connects_are_raced),
         cmocka_unit_test(test_endpoint_that_closes_without_an_answer),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_stop_with_everything_open),
