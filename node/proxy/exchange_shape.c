@@ -412,6 +412,9 @@ bool exchange_shape_response(struct exchange *exchange, struct h1_head *head, co
     if (exchange->base != NULL) {
         h1_edits_apply(&exchange->base->response, head, bytes, response_value, &source, lines);
     }
+    uint64_t names = (policy != NULL ? policy->response.names : 0) |
+                     (exchange->base != NULL ? exchange->base->response.names : 0);
+    head->present |= names & H1_BIT(H1_DATE); /* what an edit says of it, stays */
     if (policy != NULL && policy->cors != NULL) {
         cors_drop(head, bytes);
         (void)buf_put(lines, kept->bytes, kept->start);

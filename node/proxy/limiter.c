@@ -95,7 +95,10 @@ uint64_t limiter_key_addr(const struct limiter *limiter, const struct limit *lim
                           const struct addr *addr)
 {
     struct cidr network = cidr_around(addr, 32, 64);
-    return limiter_key_bytes(limiter, limit, (const char *)network.addr, network.len);
+    /* The length in front makes it no text that a header could hold. */
+    char bytes[1 + sizeof(network.addr)] = {(char)network.len};
+    memcpy(bytes + 1, network.addr, sizeof(network.addr));
+    return limiter_key_bytes(limiter, limit, bytes, 1U + network.len);
 }
 
 uint64_t limiter_key_all(const struct limiter *limiter, const struct limit *limit)

@@ -436,6 +436,23 @@ def test_response_headers(shape, with_settings):
                                         {"name": "X-Path", "value": "%{path}"}]})
     until(lambda: shape.ask().field("x-frame-options") == "DENY", "settings are in force")
     answer = shape.ask()
+    assert len(answer.fields("date")) == 1, "the router adds what the endpoint left out"
+    shape.set(headers={"response": [{"name": "Date", "value": "never"}]})
+    assert shape.ask().fields("date") == ["never"]
+    shape.set(headers={"response": [{"action": "Delete", "name": "Date"}]})
+    assert shape.ask().fields("date") == []
+
+
+def test_response_headers_in_order(shape, with_settings):
+    shape.echo.answers["/"] = ok(b"body", "Server: thing/1.2", "X-Set: a", "X-Set: b", "X-Keep: k")
+    shape.set(headers={"response": [
+        {"action": "Delete", "name": "server"},
+        {"action": "Set", "name": "X-Set", "value": "one of %{response.header.x-set}"},
+        {"action": "Add", "name": "X-Keep", "value": "%{method} %{path}"},
+    ]})
+    with_settings(headers={"response": [{"name": "X-Path", "value": "%{path}"}]})
+    until(lambda: shape.ask().field("x-path") == "/", "settings are in force")
+    answer = shape.ask()
     assert answer.fields("server") == []
     assert answer.fields("x-set") == ["one of a, b"]
     assert answer.fields("x-keep") == ["k", "GET /"]
