@@ -98,6 +98,7 @@ struct backend {
     struct queue queue;
     struct counter ejections; /* written under the lock */
     unsigned series_share;    /* enum series_share (catalog.h) */
+    _Atomic bool touched;     /* it was asked for; else there is nothing to sum up */
     size_t slot_count;
     struct backend_slot slots[];
 };
@@ -140,6 +141,14 @@ static inline bool backend_panics(const struct backend *backend)
 /* Usable endpoints, and how many of them are neither down nor ejected. Control thread. */
 void backend_availability(const struct backend *backend, uint32_t *ret_usable,
                           uint32_t *ret_available);
+
+/* Something is counted. Any thread. */
+static inline void backend_touch(struct backend *backend)
+{
+    if (UNLIKELY(!atomic_load_explicit(&backend->touched, memory_order_relaxed))) {
+        atomic_store_explicit(&backend->touched, true, memory_order_relaxed);
+    }
+}
 
 /* Made at the first use. Thread: worker idx. */
 struct backend_times *backend_times_make(struct backend *backend, size_t idx);

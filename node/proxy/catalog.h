@@ -63,7 +63,7 @@ enum {
     SERIES_ROUTES_MAX = 50000,
     SERIES_BACKENDS_MAX = 50000,
     SERIES_ENDPOINTS_MAX = 25000,
-    SERIES_FOLDED_MAX = 20000, /* backends that are summed up at each look */
+    SERIES_FOLDED_MAX = 5000, /* backends that are summed up at each look */
 };
 
 struct catalog {

@@ -273,16 +273,6 @@ static void sum_backend(const struct backend *backend, struct catalog_sum *sum)
     }
 }
 
-static bool has_traffic(const struct catalog_sum *sum)
-{
-    for (size_t i = 0; i < CLASSES; i++) {
-        if (counter_read(&sum->traffic.responses[i]) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void catalog_metrics_forget_route(struct catalog *catalog, const struct route *route)
 {
     enum series_share share = (enum series_share)atomic_load(&route->share);
@@ -424,10 +414,13 @@ static void format_backends(struct catalog *catalog, struct buf *out)
         if (backend->series_share == SERIES_LEFT_OUT) {
             continue;
         }
-        struct catalog_sum sum;
-        sum_backend(backend, &sum);
+        bool touched = atomic_load_explicit(&backend->touched, memory_order_relaxed);
         if (backend->series_share == SERIES_UNDECIDED) {
-            backend->series_share = decide_backend(budget, has_traffic(&sum));
+            backend->series_share = decide_backend(budget, touched);
+        }
+        struct catalog_sum sum = {0};
+        if (touched) {
+            sum_backend(backend, &sum);
         }
         show_shared(&sheet, &backend_kind, backend->name, (enum series_share)backend->series_share,
                     &sum);
@@ -476,9 +469,13 @@ static void put_endpoint(const struct endpoint *endpoint, enum endpoint_part par
     }
 }
 
-/* Those of one backend, all or none; returns how many. */
-static size_t put_endpoints(const struct backend *backend, enum endpoint_part part,
-                            const char *metric, struct buf *label, struct buf *out)
+static size_t endpoint_count(const struct backend *backend)
+{
+    return atomic_load_explicit(&backend->set, memory_order_relaxed)->count;
+}
+
+static void put_endpoints(const struct backend *backend, enum endpoint_part part,
+                          const char *metric, struct buf *label, struct buf *out)
 {
     const struct endpoint_set *set = atomic_load_explicit(&backend->set, memory_order_relaxed);
     for (uint32_t i = 0; i < set->count; i++) {
@@ -487,7 +484,6 @@ static size_t put_endpoints(const struct backend *backend, enum endpoint_part pa
         text_label(label, "endpoint", set->entries[i].endpoint->text);
         put_endpoint(set->entries[i].endpoint, part, metric, label, out);
     }
-    return set->count;
 }
 
 /* Returns how many have no series. */
@@ -508,23 +504,24 @@ static size_t format_endpoints(const struct catalog *catalog, struct buf *out)
     };
     struct buf label;
     buf_init(&label, 8192);
-    size_t folded = 0;
+    /* Those in front, as far as the budget goes. */
+    const struct backend *end = catalog->backends;
+    size_t used = 0;
+    for (; end != NULL; end = end->next) {
+        used += endpoint_count(end) * ENDPOINT_SERIES;
+        if (used > catalog->endpoint_series_max) {
+            break;
+        }
+    }
     for (size_t part = 0; part < ENDPOINT_PARTS; part++) {
         text_family(out, parts[part].metric, parts[part].type, parts[part].help);
-        size_t used = 0;
-        folded = 0;
-        const struct backend *backend;
-        DL_FOREACH (catalog->backends, backend) {
-            const struct endpoint_set *set =
-                atomic_load_explicit(&backend->set, memory_order_relaxed);
-            size_t cost = (size_t)set->count * ENDPOINT_SERIES;
-            if (used + cost > catalog->endpoint_series_max) {
-                folded += set->count;
-                continue;
-            }
-            used += cost;
-            (void)put_endpoints(backend, (enum endpoint_part)part, parts[part].metric, &label, out);
+        for (const struct backend *at = catalog->backends; at != end; at = at->next) {
+            put_endpoints(at, (enum endpoint_part)part, parts[part].metric, &label, out);
         }
+    }
+    size_t folded = 0;
+    for (const struct backend *at = end; at != NULL; at = at->next) {
+        folded += endpoint_count(at);
     }
     buf_deinit(&label);
     return folded;

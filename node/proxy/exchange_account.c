@@ -68,6 +68,7 @@ void exchange_account(struct exchange *exchange)
         histogram_add(&slot->duration, bucket, took_ns);
     }
     if (exchange->backend != NULL) {
+        backend_touch(exchange->backend);
         traffic_count(&backend_slot(exchange)->traffic, klass, exchange->bytes_in,
                       exchange->bytes_out);
         if (exchange->head_ns != 0) {

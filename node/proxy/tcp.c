@@ -30,6 +30,9 @@ static void count_traffic(struct tcp *tcp)
     uint64_t out = tcp->down.bytes - tcp->down.counted;
     tcp->up.counted = tcp->up.bytes;
     tcp->down.counted = tcp->down.bytes;
+    if (tcp->backend != NULL) {
+        backend_touch(tcp->backend);
+    }
     struct traffic *const places[] = {
         &route_slot(tcp->rule->route, worker->idx)->traffic,
         tcp->backend != NULL ? &slot_of(tcp)->traffic : NULL,

@@ -152,6 +152,7 @@ static void test_metrics_name_what_is_configured(void **state)
     (void)state;
     struct backend *quoted = backend_make(&catalog, "we\"ird\\\n");
     configure("1");
+    backend_touch(backend);
     counter_add(&backend->slots[0].traffic.responses[2], 3);
     counter_add(&backend->slots[1].traffic.responses[2], 4);
     counter_add(&entry(0)->slots[1].traffic.responses[5], 1);

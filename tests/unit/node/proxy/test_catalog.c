@@ -173,6 +173,7 @@ static void test_backends_fold_as_well(void **state)
         char name[16];
         (void)snprintf(name, sizeof(name), "b%u", i);
         backends[i] = backend_make(&catalog, name);
+        backend_touch(backends[i]);
         traffic_count(&backends[i]->slots[1].traffic, 5, 1, 2);
         counter_add(&backends[i]->slots[0].connect_errors, 3);
         histogram_add(&backend_times(backends[i], 0)->connect, 2, 1700000);
@@ -200,8 +201,8 @@ static void test_backends_fold_as_well(void **state)
 static void test_endpoints_beyond_the_budget_are_left_out(void **state)
 {
     (void)state;
-    struct backend *many = backend_make(&catalog, "many");
     struct backend *few = backend_make(&catalog, "few");
+    struct backend *many = backend_make(&catalog, "many");
     struct proxy_endpoint endpoints[5] = {0};
     struct err_info err;
     for (size_t i = 0; i < ARRAY_LEN(endpoints); i++) {
