@@ -33,6 +33,7 @@ void catalog_deinit(struct catalog *catalog)
         backend_destroy(catalog->backends);
     }
     qsbr_deinit(&catalog->qsbr);
+    slab_deinit(&catalog->hosts.slab); /* the last hosts went with the flush */
     ASSERT(catalog->routes == NULL);
     for (size_t i = 0; i < catalog->slot_count; i++) {
         mem_free(catalog->other_slots[i]);

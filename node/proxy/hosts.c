@@ -8,7 +8,7 @@
 #include "node/http/uri.h"
 #include "node/proxy/catalog.h"
 
-enum { TABLE_SLOTS_MIN = 64 };
+enum { TABLE_SLOTS_MIN = 64, HOST_BYTES = 192 };
 
 static struct host_table *table_new(size_t slots)
 {
@@ -26,16 +26,33 @@ static void table_release(struct qsbr_node *node)
 void hosts_init(struct hosts *hosts, struct catalog *catalog)
 {
     *hosts = (struct hosts){.catalog = catalog};
+    slab_init(&hosts->slab, HOST_BYTES);
     hosts->key[0] = rng_secret_u64();
     hosts->key[1] = rng_secret_u64();
     atomic_init(&hosts->table, table_new(TABLE_SLOTS_MIN));
 }
 
+static struct host *host_new(struct hosts *hosts, size_t name_len)
+{
+    size_t size = sizeof(struct host) + name_len + 1;
+    return size <= HOST_BYTES ? slab_take(&hosts->slab) : mem_lines(size);
+}
+
+static void host_drop(struct hosts *hosts, struct host *host)
+{
+    if (sizeof(*host) + host->name_len + 1 <= HOST_BYTES) {
+        slab_put(&hosts->slab, host);
+    } else {
+        mem_free(host);
+    }
+}
+
 static void host_free(struct qsbr_node *node)
 {
     struct host *host = CONTAINER_OF(node, struct host, retired);
+    struct hosts *hosts = &host->catalog->hosts;
     rules_deinit(&host->rules, host->catalog);
-    mem_free(host);
+    host_drop(hosts, host);
 }
 
 void host_ref(struct host *host)
@@ -210,7 +227,7 @@ int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *ru
     uint64_t hash = name_hash(hosts, wildcard, part, len);
     struct host *host = NULL;
     if (count != 0) {
-        host = mem_lines(sizeof(*host) + len + 1);
+        host = host_new(hosts, len);
         host->catalog = hosts->catalog;
         host->hash = hash;
         host->wildcard = wildcard;
@@ -219,7 +236,7 @@ int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *ru
         refcnt_init(&host->refs);
         rc = rules_init(&host->rules, hosts->catalog, rules, count, err);
         if (rc != RC_OK) {
-            mem_free(host);
+            host_drop(hosts, host);
             return err_prefix(err, rc, "host %s", name);
         }
     }

@@ -11,6 +11,7 @@
 #define SKEIN_NODE_PROXY_HOSTS_H
 
 #include "node/proxy/rules.h"
+#include "node/proxy/slab.h"
 
 /* One host with its rules; immutable once published. */
 struct host {
@@ -41,6 +42,7 @@ struct hosts {
     size_t used; /* slots with a hash, empty ones included */
     size_t live;
     struct catalog *catalog;
+    struct slab slab; /* hosts of ordinary length */
 };
 
 void hosts_init(struct hosts *hosts, struct catalog *catalog);
