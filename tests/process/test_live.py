@@ -1,4 +1,5 @@
-"""A thousand changes of every kind while 200 connections talk: none is lost, no request fails.
+"""A thousand changes of every kind while 200 connections talk: none is lost, no request fails, and
+each change is in force at once.
 
 What changes is drawn by seed (SKEIN_LIVE_SEED repeats one): endpoints, weights, states, policies of
 routes and backends, targets, settings, and routes beside those in use, on their hosts and ports and
@@ -316,6 +317,22 @@ class World:
         self.vary(self.settings, self.settings_table)
         self.apply(*self.everything())
 
+    def check_in_force(self, node):
+        """What was changed last counts for the next request, whoever sends it."""
+        name = self.rng.choice(sorted(self.routes))
+        host, path = HOSTS[int(name[1:])]
+        self.api.get("routes", name, NAMESPACE)  # read once what was applied is with the workers
+        answer = node.get(host.replace("*", "www"), path)
+        assert answer.status == 200, f"{name}: {answer}"
+        names = {e.address: e.name for e in self.http}
+        may = {names[e["address"]] for backend, weight in self.targets[name] if weight > 0
+               for e in self.endpoints[backend] if e["weight"] > 0 and e.get("state", "Active") == "Active"}
+        assert answer.headers["X-Origin"] in may, f"{name}: {answer.headers['X-Origin']} is none of {may}"
+        edits = self.routes[name].get("headers", {}).get("response", [])
+        wanted = [e["value"] for e in edits if e["name"] == "X-Res"]
+        assert answer.headers.get_all("X-Res", []) == wanted, f"{name}: {answer.headers.as_string()}"
+        assert (answer.headers["X-All"] is not None) == ("headers" in self.settings)
+
     def change(self):
         kinds = [(self.change_endpoints, 20), (self.change_one_endpoint, 15), (self.change_targets, 12),
                  (self.change_route, 20), (self.change_backend, 12), (self.change_settings, 6),
@@ -362,6 +379,8 @@ def change_and_watch(make_cluster, show, seed, rng, traffic):
     while traffic.change < CHANGES and time.monotonic() - begin < SECONDS * SLOW:
         world.change()
         traffic.change += 1
+        if traffic.change % 4 == 0:
+            world.check_in_force(node)
         seen = traffic.exchanges + EXCHANGES
         until(lambda: traffic.exchanges >= seen or traffic.lost, "the connections talk on", pause=0.001)
         assert not traffic.lost, f"seed {seed}: " + "; ".join(traffic.lost[:5])
