@@ -3,9 +3,9 @@
  * the score; the highest wins with a probability of its share of the weights.
  *
  * Costs a multiplication for each endpoint: since -ln(u) > 1 - u, a logarithm is needed only for
- * those that might beat the best so far, and none at all where all weigh the same. A set of 64
- * costs about 100 ns, the largest a few microseconds; a ring would cost memory for each backend
- * instead, and a rebuild on each change.
+ * those that might beat the best so far, and none at all where all weigh the same. 64 endpoints
+ * cost 0.2 us, or 1 us with weights; the largest sets 10 to 20 us, which a ring would save at the
+ * price of memory for each backend, a rebuild on each change and an uneven split.
  */
 #include "node/proxy/balance.h"
 

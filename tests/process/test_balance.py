@@ -679,6 +679,34 @@ def test_settings_may_ask_for_more(driver_of, origins_of):
     wire.close()
 
 
+def test_half_closed_tunnels_have_limits(driver_of):
+    ended = threading.Event()
+
+    def upgrade(wire, _):
+        wire.head()
+        wire.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+        assert wire.exactly(4) == b"ping"
+        wire.send("pong")
+        wire.sock.shutdown(socket.SHUT_WR)
+        assert wire.exactly(4) == b"more"  # the other direction goes on
+        assert wire.at_end()  # until it is silent for too long
+        ended.set()
+
+    origin = Script(upgrade)
+    driver = driver_of(server_fin_ms=300)
+    driver.serve(origin)
+    wire = dial(driver.port)
+    wire.send("GET / HTTP/1.1\r\nHost: a.test\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+    assert wire.head()[0].startswith("HTTP/1.1 101")
+    wire.send("ping")
+    assert wire.exactly(4) == b"pong"
+    assert wire.at_end()
+    wire.send("more")
+    assert ended.wait(20 * SLOW)
+    wire.close()
+    origin.close()
+
+
 # ---- through the API, on several nodes ----
 
 
