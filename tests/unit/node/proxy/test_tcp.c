@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 enum { BULK_BYTES = 8 << 20 };
@@ -92,6 +93,13 @@ static void take_end(int fd)
     char byte;
     ssize_t n = recv(fd, &byte, 1, 0);
     assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
+}
+
+static void await_connections(uint64_t count)
+{
+    while (proxy_connections(proxy) != count) {
+        (void)sched_yield();
+    }
 }
 
 static int set_port(uint16_t number, const char *route, struct proxy_timeouts timeouts,
@@ -193,9 +201,7 @@ static void bytes_and_ends_pass_both_ways(void **state)
     close(server);
     take_end(client);
     close(client);
-    while (proxy_connections(proxy) != 0) {
-        usleep(1000);
-    }
+    await_connections(0);
 }
 
 /* Far more than sockets hold, to a reader that begins late: copying, then pipes. */
@@ -365,9 +371,7 @@ static void headers_are_taken_and_sent(void **state)
     set_endpoints(&endpoint, 1, PROXY_PROTOCOL_V1);
     int client = dial(port);
     put(client, "PROXY TCP4 192.0.2.7 198.51");
-    while (proxy_connections(proxy) != 1) {
-        usleep(1000);
-    }
+    await_connections(1);
     put(client, ".100.1 5 6\r\nhello");
     int server = accepted();
     take(server, "PROXY TCP4 192.0.2.7 198.51.100.1 5 6\r\nhello");
@@ -379,9 +383,7 @@ static void headers_are_taken_and_sent(void **state)
     close(client);
     /* One that still waits for its header when the port goes. */
     client = dial(port);
-    while (proxy_connections(proxy) != 1) {
-        usleep(1000);
-    }
+    await_connections(1);
     proxy_tcp_remove(proxy, port);
     take_end(client);
     close(client);
@@ -397,9 +399,7 @@ static void an_end_with_everything_open(void **state)
     int server = accepted();
     take(server, "hello");
     int greeting = dial(port);
-    while (proxy_connections(proxy) != 2) {
-        usleep(1000);
-    }
+    await_connections(2);
     stop();
     take_end(relayed);
     take_end(server);
