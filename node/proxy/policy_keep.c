@@ -86,32 +86,31 @@ static struct template_value half(const char *id, bool first)
     return first ? value_of(id, (size_t)(slash - id)) : text_value(slash + 1);
 }
 
-static struct template_value hex_random(struct rng *rng, char text[48])
+static struct template_value hex_random(struct rng *rng, char text[ADDR_TEXT_MAX])
 {
-    (void)snprintf(text, 48, "%016llx%016llx", (unsigned long long)rng_next(rng),
+    (void)snprintf(text, ADDR_TEXT_MAX, "%016llx%016llx", (unsigned long long)rng_next(rng),
                    (unsigned long long)rng_next(rng));
     return value_of(text, 32);
 }
 
 /* What is known of an exchange at any time. */
 static struct template_value exchange_value(const struct exchange *exchange,
-                                            const struct template_part *part, char text[48])
+                                            const struct template_part *part,
+                                            char text[ADDR_TEXT_MAX])
 {
-    char address[ADDR_TEXT_MAX];
     switch (part->var) {
     case TEMPLATE_CLIENT_ADDRESS: {
         struct addr plain = addr_unmapped(&exchange->client_addr);
         if (plain.sa.sa_family != AF_INET && plain.sa.sa_family != AF_INET6) {
             return value_of("unknown", 7);
         }
-        (void)snprintf(text, 48, "%s", addr_format_ip(&plain, address));
-        return text_value(text);
+        return text_value(addr_format_ip(&plain, text));
     }
     case TEMPLATE_CLIENT_PORT:
         if (addr_port(&exchange->client_addr) == 0) {
             return value_of("", 0);
         }
-        (void)snprintf(text, 48, "%u", (unsigned)addr_port(&exchange->client_addr));
+        (void)snprintf(text, ADDR_TEXT_MAX, "%u", (unsigned)addr_port(&exchange->client_addr));
         return text_value(text);
     case TEMPLATE_REQUEST_ID:
         return value_of(exchange->request_id, exchange->request_id_len);
@@ -128,7 +127,7 @@ static struct template_value exchange_value(const struct exchange *exchange,
     case TEMPLATE_SCHEME:
         return text_value(exchange->secure ? "https" : "http");
     case TEMPLATE_TIME:
-        (void)snprintf(text, 48, "%llu", (unsigned long long)time_wall_ms());
+        (void)snprintf(text, ADDR_TEXT_MAX, "%llu", (unsigned long long)time_wall_ms());
         return text_value(text);
     case TEMPLATE_RANDOM:
         return hex_random(&exchange->worker->rng, text);
@@ -169,6 +168,11 @@ struct template_value request_value(void *ctx, const struct template_part *part)
         return value_of(source->request->peer->port, source->request->peer->port_len);
     case TEMPLATE_REQUEST_HEADER:
         return h1_value_named(head, bytes, part->text, part->len, source->scratch);
+    case TEMPLATE_CLIENT_ADDRESS:
+        if (!source->exchange->peer_trusted) { /* it is the peer, whose text is at hand */
+            return value_of(source->request->peer->address, source->request->peer->address_len);
+        }
+        return exchange_value(source->exchange, part, source->text);
     default:
         return exchange_value(source->exchange, part, source->text);
     }

@@ -23,7 +23,7 @@ struct request_source {
     const struct exchange *exchange;
     const struct exchange_request *request;
     struct buf *scratch;
-    char text[48];
+    char text[ADDR_TEXT_MAX];
 };
 struct template_value request_value(void *ctx, const struct template_part *part);
 
@@ -35,7 +35,7 @@ struct response_source {
     const char *kept; /* where the keeps of this policy begin */
     size_t kept_len;
     struct buf *scratch;
-    char text[48];
+    char text[ADDR_TEXT_MAX];
 };
 struct template_value response_value(void *ctx, const struct template_part *part);
 
