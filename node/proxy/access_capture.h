@@ -11,7 +11,7 @@
 enum {
     CAPTURES_MAX = 64,        /* of each kind */
     CAPTURE_NAME_MAX = 255,   /* bytes */
-    CAPTURE_LENGTH = 128,     /* bytes of a value unless maxLength says otherwise */
+    CAPTURE_LENGTH = 256,     /* bytes of a value unless maxLength says otherwise */
     CAPTURE_LENGTH_MAX = 4096 /* whatever it says */
 };
 

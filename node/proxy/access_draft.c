@@ -318,6 +318,18 @@ static enum exchange_end end_of(const struct exchange *exchange)
     }
 }
 
+/* What became of the affinity that the rule asks for; NULL: it asks for none. */
+static const char *sticky_text(const struct exchange *exchange)
+{
+    if (exchange->rule == NULL || exchange->rule->sticky == NULL || exchange->endpoint == NULL) {
+        return NULL;
+    }
+    if (exchange->wanted == NULL) {
+        return "new";
+    }
+    return exchange->endpoint == exchange->wanted ? "kept" : "moved";
+}
+
 void access_end(struct exchange *exchange, uint64_t end_ns)
 {
     uint64_t ready_ns = exchange->reused ? exchange->sent_ns : exchange->connected_ns;
@@ -341,6 +353,7 @@ void access_end(struct exchange *exchange, uint64_t end_ns)
     };
     record.phase = record.end != EXCHANGE_END_NONE ? (uint8_t)phase_of(exchange) : 0;
     access_note(exchange, ACCESS_ITEM_REQUEST_ID, exchange->request_id, exchange->request_id_len);
+    put_name(exchange, ACCESS_ITEM_STICKY, sticky_text(exchange));
     put_name(exchange, ACCESS_ITEM_ROUTE,
              exchange->rule != NULL ? exchange->rule->route->name : NULL);
     put_name(exchange, ACCESS_ITEM_BACKEND,

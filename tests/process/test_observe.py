@@ -314,6 +314,19 @@ def test_tcp_connections_are_logged(world, tmp_path):
     assert value(families, "skein_route_request_bytes_total", route="test/tcp") == 5
 
 
+def test_affinity_is_logged(world, tmp_path):
+    log = tmp_path / "access.log"
+    driver, origin = world(log=str(log), workers=1, serve=False)
+    driver.backend("b", origin)
+    driver.rule("/", "b", sticky="s")
+    driver.host()
+    wire = dial(driver.port)
+    _, fields, _ = get(wire)
+    cookie = fields["set-cookie"].split(";")[0]
+    get(wire, fields=f"Cookie: {cookie}\r\n")
+    assert [line["sticky"] for line in lines_of(log, 2)] == ["new", "kept"]
+
+
 # ---- a whole node ----
 
 
