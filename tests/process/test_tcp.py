@@ -9,6 +9,7 @@ import pytest
 
 from support.ports import free_port
 from support.proxy_driver import Driver, Refused, Script, Wire, dial, quiet_for
+from support.segments import listeners_of
 from support.wait import SLOW, until
 
 pytestmark = pytest.mark.smoke
@@ -612,3 +613,25 @@ def test_a_thousand_connections_come_and_go(world):
         assert wire.until(b".") == b"%d." % i
         wire.close()
     until(lambda: driver.connections() == 0, "all are gone")
+
+
+def test_a_flood_before_the_endpoint_is_there(world):
+    """Where receive buffers are large, much has come when a connection opens: it is moved in turns."""
+    driver, origin = world(lambda wire, _: wire.send(b"%d." % len(wire.rest())), workers=1,
+                           client_fin_ms=20000, server_fin_ms=20000)
+    port = driver.open_port("b")
+    try:
+        listeners = listeners_of(driver.process.pid, port)
+    except OSError as error:
+        pytest.skip(f"the sockets of the driver are out of reach: {error}")
+    for listener in listeners:  # what it accepts has its buffers
+        listener.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+        listener.close()
+    data = pattern(4 << 20)
+    for _ in range(10):
+        wire = dial(port)
+        wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+        wire.send(data)
+        wire.sock.shutdown(socket.SHUT_WR)
+        assert wire.until(b".") == b"%d." % len(data)
+        wire.close()

@@ -5,6 +5,8 @@ the kernel tells how many (sock_diag(7)). So a test can send one segment, wait f
 taken, and send the next, without a pause that hopes for the best.
 """
 
+import ctypes
+import os
 import socket
 import struct
 import time
@@ -13,6 +15,7 @@ from support.wait import SLOW
 
 _DIAG_BY_FAMILY = 20
 _NETLINK_SOCK_DIAG = 4
+_PIDFD_OPEN, _PIDFD_GETFD = 434, 438  # the numbers of all machines
 _READING = (1, 8)  # ESTABLISHED, CLOSE_WAIT: whoever owns it may still read
 
 
@@ -70,3 +73,24 @@ def cut(raw, *places):
 
 def one_by_one(raw):
     return [raw[i : i + 1] for i in range(len(raw))]
+
+
+def listeners_of(pid, port):
+    """Sockets of another process that listen on a port, as sockets of this one: the same sockets."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in file][1:]
+    wanted = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+    libc = ctypes.CDLL(None, use_errno=True)
+    process = libc.syscall(_PIDFD_OPEN, pid, 0)
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{name}") in wanted:
+                copy = libc.syscall(_PIDFD_GETFD, process, int(name), 0)
+                if copy < 0:
+                    raise OSError(ctypes.get_errno(), "pidfd_getfd")
+                found.append(socket.socket(fileno=copy))
+        except FileNotFoundError:
+            continue
+    os.close(process)
+    return found
