@@ -214,15 +214,23 @@ def test_switched_while_traffic_flows(world, tmp_path):
 def test_connections_that_ask_for_nothing(world, tmp_path):
     log = tmp_path / "access.log"
     driver, _ = world(log=str(log), workers=1)
+
+    def gone(count):
+        series = driver.metrics()
+        return series["skein_client_connections"] == 0 and count == sum(
+            number for name, number in series.items()
+            if name.startswith("skein_listener_connections_total")
+        )
+
     dial(driver.port).close()
-    until(lambda: driver.connections() == 0, "it is gone")
+    until(lambda: gone(1), "it has come and gone")
     driver.cmd("set access_empty 1")
     driver.cmd("apply")
     dial(driver.port).close()
     wire = dial(driver.port)
     assert get(wire)[0] == 200
     wire.close()  # has asked for something
-    until(lambda: driver.connections() == 0, "they are gone")
+    until(lambda: gone(3), "they have come and gone")
     kinds = [line["kind"] for line in lines_of(log, 2)]
     assert sorted(kinds) == ["empty", "http"]
 
