@@ -81,6 +81,8 @@ def parse(argv):
     parser.add_argument("--only", default="", help=f"sections: {','.join(SECTIONS)}")
     parser.add_argument("--peers", action="store_true",
                         help="tail: reloading HAProxy and nginx as well")
+    parser.add_argument("--realtime", action="store_true",
+                        help="tail: before all that others do (root)")
     parser.add_argument("--nice", type=int, default=0,
                         help="priority of everything that is started: -15 on a machine that others use")
     parser.add_argument("--json", default="", help="write every number to this file")
@@ -106,7 +108,8 @@ def run(args, out, folder):
     if "memory" in only and not words:
         memory.run_memory(out, f"{folder}/memory", args.quick)
     if "tail" in only and not words:
-        tail.run_tail(out, f"{folder}/tail", args.quick, args.peers)
+        with machine.realtime(args.realtime):
+            tail.run_tail(out, f"{folder}/tail", args.quick, args.peers)
     if "micro" in only and not words:
         micro.run_micro(out, args.quick)
 
