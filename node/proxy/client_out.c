@@ -315,6 +315,14 @@ static void side_local(const struct client_side *side, struct addr *ret_local)
     *ret_local = local;
 }
 
+static struct sock *side_raw(struct client_side *side)
+{
+    struct client *client = of_side(side);
+    client_touch(client);
+    bool is_raw = client->state == CLIENT_BUSY && !client->chunked && !client->sock.write_dead;
+    return is_raw ? &client->sock : NULL;
+}
+
 const struct client_ops client_side_ops = {
     .local = side_local,
     .interim = side_interim,
@@ -325,4 +333,5 @@ const struct client_ops client_side_ops = {
     .cut = side_cut,
     .hold = side_hold,
     .finish = side_finish,
+    .raw = side_raw,
 };

@@ -71,6 +71,9 @@ struct client_ops {
     void (*local)(const struct client_side *side, struct addr *ret_local);
     /* Tunnel: no more bytes will come for the client. */
     void (*finish)(struct client_side *side);
+    /* Where body bytes may go without framing and past data(), which counts as progress; NULL: not
+     * to this client. What waits there goes first. */
+    struct sock *(*raw)(struct client_side *side);
 };
 
 /* The side that the request goes to. */

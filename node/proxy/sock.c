@@ -29,6 +29,7 @@ void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *
     sock->adopted = sock->paused = sock->eof = sock->late = sock->dirty = sock->connecting =
         sock->writing = false;
     sock->full = sock->want_drain = sock->finished = sock->write_dead = sock->closing = false;
+    sock->unread = false;
 }
 
 int sock_connect(struct sock *sock, struct worker *worker, const struct sock_ops *ops,
@@ -78,7 +79,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
     (void)suggested; /* one scratch for all: what is read is handled before the next read */
     struct sock *sock = handle->data;
-    *ret_buf = uv_buf_init(sock->worker->scratch, WORKER_SCRATCH_BYTES);
+    *ret_buf = uv_buf_init(sock->worker->scratch, sock->unread ? 0 : WORKER_SCRATCH_BYTES);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
@@ -90,6 +91,8 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     if (nread > 0) {
         sock->ops->on_data(sock, buf->base, (size_t)nread);
+    } else if (nread == UV_ENOBUFS && sock->unread) {
+        sock->ops->on_readable(sock);
     } else if (nread == UV_EOF) {
         sock->eof = true;
         sock->ops->on_eof(sock);
@@ -229,6 +232,15 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
         chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
     }
     sock_mark_dirty(sock);
+}
+
+void sock_fail(struct sock *sock, int error)
+{
+    if (!sock->closing && !sock->write_dead) {
+        sock->failed = error;
+        sock->write_dead = true;
+        sock_mark_dirty(sock);
+    }
 }
 
 void sock_push(struct sock *sock)

@@ -41,6 +41,7 @@ struct sock_ops {
     void (*on_full)(struct sock *sock);
     void (*on_drain)(struct sock *sock); /* after on_full, or after sock_want_drain */
     void (*on_closed)(struct sock *sock);
+    void (*on_readable)(struct sock *sock); /* instead of all that tells of reading; may be NULL */
 };
 
 /* What is only needed while bytes wait for room; pooled. */
@@ -80,6 +81,7 @@ struct sock {
     bool finished : 1; /* the sending direction was shut */
     bool write_dead : 1;
     bool closing : 1;
+    bool unread : 1; /* the owner reads by itself: on_readable */
 };
 
 /* Take an accepted descriptor (non-blocking). Nothing is read before sock_start. */
@@ -99,6 +101,15 @@ void sock_start(struct sock *sock);
  * registered at all, which saves it three system calls. sock_start makes it now. */
 void sock_start_late(struct sock *sock);
 void sock_start_waiting(struct worker *worker);
+
+/* Leave reading to the owner, who is told by on_readable that there is something. */
+static inline void sock_leave_unread(struct sock *sock, bool unread)
+{
+    sock->unread = unread;
+}
+
+/* The owner wrote by itself and failed: as if a write had. */
+void sock_fail(struct sock *sock, int error);
 
 /* Stop and go on reading: only for back-pressure, it costs system calls. */
 void sock_pause(struct sock *sock);

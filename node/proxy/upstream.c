@@ -72,6 +72,7 @@ static void on_closed(struct sock *sock)
     struct worker *worker = worker_of(up);
     ASSERT(up->state == UPSTREAM_CLOSED && up->side.exchange == NULL);
     chunkq_clear(&worker->chunks, &up->in);
+    upstream_end_splice(up);
     buf_deinit(&up->trailers);
     endpoint_unref(up->endpoint);
     pool_put(&worker->upstream_pool, up);
@@ -151,6 +152,9 @@ static void side_hold(struct upstream_side *side, bool hold)
     } else {
         upstream_touch(up);
         sock_resume(&up->sock);
+        if (up->pipe != NULL) {
+            upstream_splice(up); /* what is in the pipe; nobody else would tell of it */
+        }
     }
 }
 
@@ -315,7 +319,13 @@ static void on_drain(struct sock *sock)
     }
 }
 
+static void on_readable(struct sock *sock)
+{
+    upstream_splice(of_sock(sock));
+}
+
 static const struct sock_ops upstream_sock_ops = {
+    .on_readable = on_readable,
     .on_data = on_data,
     .on_eof = on_eof,
     .on_error = on_error,

@@ -33,7 +33,8 @@ enum {
     UPSTREAM_HEAD_BYTES_MAX = 65535,
     UPSTREAM_TRAILER_BYTES_MAX = 8192,
     UPSTREAM_INTERIMS_MAX = 64,
-    UPSTREAM_FLUSH_MS = 5000, /* a tunnel that ended: for its last bytes */
+    UPSTREAM_SPLICE_READ = 16384, /* a read of this size tells of a body worth splicing */
+    UPSTREAM_FLUSH_MS = 5000,     /* a tunnel that ended: for its last bytes */
 };
 
 struct upstream {
@@ -64,10 +65,11 @@ struct upstream {
     uint32_t interims; /* heads before the final one */
     uint32_t idle_ms;  /* told by Keep-Alive; 0: as the slot learned */
     uint64_t idle_since_ms;
-    uint64_t sent_before;  /* sock.sent when this request began */
-    uint64_t try_until_ms; /* limit for the response head of this try; 0: none */
-    uint32_t requests;     /* that it was used for */
-    struct chunkq in;      /* an incomplete head */
+    uint64_t sent_before;     /* sock.sent when this request began */
+    uint64_t try_until_ms;    /* limit for the response head of this try; 0: none */
+    uint32_t requests;        /* that it was used for */
+    struct splice_pipe *pipe; /* the body goes through it; NULL: is copied */
+    struct chunkq in;         /* an incomplete head */
     struct h1_scan scan;
     struct h1_body body;
     struct buf trailers;

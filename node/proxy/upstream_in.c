@@ -141,6 +141,8 @@ void upstream_input(struct upstream *up, const char *bytes, size_t len)
         size_t left = take_response(up, bytes, len);
         if (left != 0) {
             chunkq_put(&worker->chunks, &up->in, bytes + len - left, left);
+        } else if (len >= UPSTREAM_SPLICE_READ) {
+            upstream_begin_splice(up);
         }
         return;
     }

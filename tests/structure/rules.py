@@ -84,6 +84,7 @@ UNTESTED = {
     "node/app/replica.c": "wiring of the parts: tests/process",
     "node/app/admin_ops.c": "wiring of the parts: tests/process",
     "node/app/metrics.c": "wiring of the parts: tests/process",
+    "node/proxy/upstream_splice.c": "sockets and pipes: tests/process/test_bulk.py",
 }
 
 UNIT_FOLDERS = tuple(LEVEL)
