@@ -241,7 +241,9 @@ static enum reason keep_for_response(struct exchange *exchange,
         return REASON_HEADERS_TOO_BIG;
     }
     exchange->kept = chunk_take(&exchange->worker->chunks, out->len);
-    memcpy(exchange->kept->bytes, out->data, out->len);
+    if (out->len != 0) { /* with CORS also nothing is kept: that the request had no origin */
+        memcpy(exchange->kept->bytes, out->data, out->len);
+    }
     exchange->kept->start = (uint32_t)cors_len;
     exchange->kept->end = (uint32_t)out->len;
     return REASON_NONE;

@@ -322,6 +322,24 @@ static void values_of_the_request_reach_its_response(void **state)
     policy_base_unref(base);
 }
 
+/* Nothing is kept then, but that it was looked at. */
+static void cors_for_all_and_a_request_without_origin(void **state)
+{
+    (void)state;
+    const struct proxy_cors cors = {.origins = TEXTS("*")};
+    struct exchange_answer answer;
+    begin("GET /p/x", "");
+    struct policy *policy = with(&(const struct proxy_policy){.cors = &cors});
+    buf_deinit(&worker->lines); /* as on a worker's first request */
+    buf_init(&worker->lines, WORKER_LINES_MAX);
+    assert_int_equal(admit(&answer), REASON_NONE);
+    assert_non_null(exchange.kept);
+    (void)response_lines("Access-Control-Allow-Origin: x\r\n");
+    assert_int_equal(worker->lines.len, 0);
+    end();
+    policy_free(policy);
+}
+
 static void pages(void **state)
 {
     (void)state;
@@ -414,6 +432,7 @@ int main(void)
         cmocka_unit_test(the_request_that_goes_out),
         cmocka_unit_test(the_hops_of_options_are_counted_with_policies_too),
         cmocka_unit_test(values_of_the_request_reach_its_response),
+        cmocka_unit_test(cors_for_all_and_a_request_without_origin),
         cmocka_unit_test(pages),
         cmocka_unit_test(what_does_not_fit_is_refused),
     };
