@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static Skein__RouteTls__Termination termination_of(const Skein__RouteSpec *spec)
 {
@@ -182,6 +183,13 @@ static bool is_origin(const char *text)
     return host_canonical(rest, host, NULL) == RC_OK;
 }
 
+static bool has_own_port(const char *origin)
+{
+    const char *port = strncmp(origin, "https:", 6) == 0 ? ":443" : ":80";
+    size_t len = strlen(origin);
+    return len > strlen(port) && strcmp(origin + len - strlen(port), port) == 0;
+}
+
 static void check_token_list(struct faults *faults, const char *field, char *const *texts,
                              size_t count, const char *what)
 {
@@ -193,11 +201,28 @@ static void check_token_list(struct faults *faults, const char *field, char *con
     }
 }
 
-static void check_cors(struct faults *faults, const Skein__Cors *cors)
+/* Two policies of one route would write the same fields. */
+static void check_cors_edits(struct faults *faults, const Skein__HeaderActions *headers)
 {
+    for (size_t i = 0; headers != NULL && i < headers->n_response; i++) {
+        const char *name = headers->response[i]->name;
+        if (name != NULL && strncasecmp(name, "access-control-", 15) == 0) {
+            size_t mark = faults_enter(faults, "headers");
+            size_t item = faults_enter_item(faults, "response", i);
+            check_absent(faults, "name", true, "beside cors, which sets it");
+            faults_leave(faults, item);
+            faults_leave(faults, mark);
+        }
+    }
+}
+
+static void check_cors(struct faults *faults, const Skein__RouteSpec *spec)
+{
+    const Skein__Cors *cors = spec->cors;
     if (cors == NULL) {
         return;
     }
+    check_cors_edits(faults, spec->headers);
     size_t mark = faults_enter(faults, "cors");
     if (cors->n_allow_origins == 0) {
         fault_field(faults, "allowOrigins",
@@ -212,6 +237,11 @@ static void check_cors(struct faults *faults, const Skein__Cors *cors)
             check_absent(faults, NULL, cors->allow_credentials, "with allowCredentials: true");
         } else if (!is_origin(origin)) {
             fault_add(faults, "\"%.80s\" is no origin such as https://example.com", origin);
+        } else if (has_own_port(origin)) {
+            fault_add(faults,
+                      "\"%.80s\" has the port of its scheme, which browsers leave out: it would "
+                      "never match",
+                      origin);
         }
         faults_leave(faults, item);
     }
@@ -309,7 +339,7 @@ void validate_route(const ProtobufCMessage *message, struct faults *faults)
     check_hsts(faults, spec->hsts);
     check_absent(faults, "hsts", spec->hsts != NULL && !is_terminated(spec),
                  "unless tls.termination is Edge or Reencrypt");
-    check_cors(faults, spec->cors);
+    check_cors(faults, spec);
     check_cidrs(faults, "allowFrom", spec->allow_from, spec->n_allow_from);
     check_cidrs(faults, "denyFrom", spec->deny_from, spec->n_deny_from);
     check_rate_limit(faults, spec->rate_limit);

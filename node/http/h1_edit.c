@@ -52,15 +52,15 @@ void h1_drop_named(struct h1_head *head, const char *bytes, const char *name, si
     }
 }
 
-/* Take the lines of this name out of what was added before. */
-static void lines_remove(struct buf *lines, const char *name, size_t len)
+/* Take the lines out whose name begins like this, and goes on only if it is a prefix. */
+static void lines_remove(struct buf *lines, const char *name, size_t len, bool prefix)
 {
     size_t at = 0;
     while (at < lines->len) {
         char *line = lines->data + at;
         const char *end = memchr(line, '\n', lines->len - at);
         size_t line_len = end != NULL ? (size_t)(end - line) + 1 : lines->len - at;
-        if (line_len > len && line[len] == ':' && same_name(line, name, len)) {
+        if (line_len > len && (prefix || line[len] == ':') && same_name(line, name, len)) {
             memmove(line, line + line_len, lines->len - at - line_len);
             lines->len -= line_len;
             lines->data[lines->len] = '\0';
@@ -68,6 +68,18 @@ static void lines_remove(struct buf *lines, const char *name, size_t len)
             at += line_len;
         }
     }
+}
+
+void h1_drop_prefix(struct h1_head *head, const char *bytes, const char *prefix, size_t len,
+                    struct buf *lines)
+{
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct h1_field *field = &head->fields[i];
+        if (field->name.len >= len && same_name(bytes + field->name.off, prefix, len)) {
+            field->drop = true;
+        }
+    }
+    lines_remove(lines, prefix, len, true);
 }
 
 void h1_put_line(struct buf *lines, const char *name, size_t name_len, const char *value,
@@ -108,7 +120,7 @@ void h1_edits_apply(const struct h1_edits *edits, struct h1_head *head, const ch
     for (size_t i = 0; i < edits->count && !lines->full; i++) {
         const struct h1_edit *edit = &edits->items[i];
         if (edit->action != H1_EDIT_ADD) {
-            lines_remove(lines, edit->name, edit->name_len);
+            lines_remove(lines, edit->name, edit->name_len, false);
             if (edit->id != H1_OTHER) {
                 h1_drop_id(head, (enum h1_name)edit->id);
             } else {

@@ -48,6 +48,10 @@ void h1_edits_apply(const struct h1_edits *edits, struct h1_head *head, const ch
 void h1_drop_named(struct h1_head *head, const char *bytes, const char *name, size_t len);
 void h1_drop_id(struct h1_head *head, enum h1_name id);
 
+/* The same for all names that begin so, and for lines that were added before. */
+void h1_drop_prefix(struct h1_head *head, const char *bytes, const char *prefix, size_t len,
+                    struct buf *lines);
+
 /* Append "name: value\r\n". The caller vouches for both. */
 void h1_put_line(struct buf *lines, const char *name, size_t name_len, const char *value,
                  size_t value_len);

@@ -5,6 +5,7 @@
 
 #include "node/base/check.h"
 #include "node/base/mem.h"
+#include "node/http/h1_edit.h"
 
 #include <string.h>
 #include <strings.h>
@@ -198,14 +199,8 @@ void cors_put(const struct cors *cors, const struct h1_head *request, const char
     }
 }
 
-void cors_drop(struct h1_head *response, const char *bytes)
+void cors_drop(struct h1_head *response, const char *bytes, struct buf *lines)
 {
     static const char prefix[] = "access-control-";
-    for (uint32_t i = 0; i < response->field_count; i++) {
-        struct h1_field *field = &response->fields[i];
-        if (field->name.len >= sizeof(prefix) - 1 &&
-            strncasecmp(bytes + field->name.off, prefix, sizeof(prefix) - 1) == 0) {
-            field->drop = true;
-        }
-    }
+    h1_drop_prefix(response, bytes, prefix, sizeof(prefix) - 1, lines);
 }

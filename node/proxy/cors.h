@@ -28,7 +28,7 @@ void cors_put_preflight(const struct cors *cors, const struct h1_head *request, 
 void cors_put(const struct cors *cors, const struct h1_head *request, const char *bytes,
               struct buf *lines);
 
-/* Mark the endpoint's own fields to go. */
-void cors_drop(struct h1_head *response, const char *bytes);
+/* Mark the endpoint's own fields to go, and take out those that edits made. */
+void cors_drop(struct h1_head *response, const char *bytes, struct buf *lines);
 
 #endif

@@ -94,7 +94,7 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
     if (!count_hop(head, request->bytes, hops, sizeof(hops), &how)) {
         return head->method_id == H1_OPTIONS ? REASON_OPTIONS : REASON_TRACE_METHOD;
     }
-    if (exchange->policy != NULL || base != NULL) {
+    if (exchange->policy != NULL || (base != NULL && base->changes_requests)) {
         enum reason reason = shape(exchange, request, path, base, &how);
         if (reason != REASON_NONE) {
             return reason;

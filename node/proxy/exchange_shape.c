@@ -418,7 +418,7 @@ bool exchange_shape_response(struct exchange *exchange, struct h1_head *head, co
                      (exchange->base != NULL ? exchange->base->response.names : 0);
     head->present |= names & H1_BIT(H1_DATE); /* what an edit says of it, stays */
     if (policy != NULL && policy->cors != NULL) {
-        cors_drop(head, bytes);
+        cors_drop(head, bytes, lines);
         (void)buf_put(lines, kept->bytes, kept->start);
     }
     put_hsts(exchange, head, lines);

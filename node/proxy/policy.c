@@ -371,9 +371,10 @@ int policy_base_new(const struct proxy_defaults *defaults, struct catalog *catal
     struct policy_base *base = mem_new(sizeof(*base));
     refcnt_init(&base->refs);
     int rc = base_fill(base, defaults, catalog, err);
-    bool asks = base->trusted != NULL || base->id_header != NULL || base->limiter != NULL ||
-                base->request.count != 0 || base->response.count != 0 || base->hsts != NULL ||
-                base->pages.count != 0;
+    base->changes_requests =
+        base->trusted != NULL || base->id_header != NULL || base->request.count != 0;
+    bool asks = base->changes_requests || base->limiter != NULL || base->response.count != 0 ||
+                base->hsts != NULL || base->pages.count != 0;
     if (rc != RC_OK || !asks) {
         policy_base_unref(base);
         return rc != RC_OK ? err_prefix(err, rc, "settings") : RC_OK;

@@ -99,6 +99,7 @@ struct policy_base {
     struct policy_keeps keeps;
     char *hsts;
     struct policy_pages pages;
+    bool changes_requests;   /* on their way to the endpoint */
     struct limiter *limiter; /* the node's; with per_client */
     struct limit per_client; /* connections; at_once 0: no limit */
 };

@@ -231,6 +231,43 @@ static void route_headers(void **state)
         "spec.headers.response[1].name: TRANSFER-ENCODING cannot be changed\n");
 }
 
+static void route_templates(void **state)
+{
+    (void)state;
+    assert_faults(ROUTE "  headers:\n    request: [{name: X, value: '%{client.address} %% "
+                        "%{request.header.a}'}]\n    response: [{name: X, value: '%{endpoint}'}]\n",
+                  "");
+    assert_faults(ROUTE "  headers:\n    request: [{name: X, value: '5%'}, {name: Expect, value: "
+                        "x}]\n    response: [{name: X, value: '%{request.header.}'}]\n",
+                  "spec.headers.request[0].value: has a % at byte 2 that begins no variable such "
+                  "as %{host}; write %% for the character itself\n"
+                  "spec.headers.request[1].name: Expect cannot be changed\n"
+                  "spec.headers.response[0].value: %{request.header.} is no variable here; "
+                  "accepted are client.address, client.port, host, path, query, method, "
+                  "request.id, route, namespace, backend, endpoint, node, scheme, listener.port, "
+                  "time, random, request.header.NAME, response.header.NAME\n");
+    assert_faults(SETTINGS "  uniqueId: {format: '%{route}'}\n",
+                  "spec.uniqueId.header: is missing; wants the name of a header\n"
+                  "spec.uniqueId.format: %{route} is no variable here; accepted are "
+                  "client.address, client.port, host, path, query, method, node, scheme, "
+                  "listener.port, time, random, request.header.NAME\n");
+    assert_faults(SETTINGS "  uniqueId: {header: Host}\n",
+                  "spec.uniqueId.header: Host cannot be changed; use rewrite.host\n");
+}
+
+static void route_cors_alone(void **state)
+{
+    (void)state;
+    assert_faults(ROUTE "  cors: {allowOrigins: ['https://a.b:443', 'http://a.b:443', "
+                        "'http://[::1]:80']}\n"
+                        "  headers: {response: [{name: access-control-Max-Age, value: '1'}]}\n",
+                  "spec.headers.response[0].name: has no place beside cors, which sets it\n"
+                  "spec.cors.allowOrigins[0]: \"https://a.b:443\" has the port of its scheme, "
+                  "which browsers leave out: it would never match\n"
+                  "spec.cors.allowOrigins[2]: \"http://[::1]:80\" has the port of its scheme, "
+                  "which browsers leave out: it would never match\n");
+}
+
 static void route_redirect_and_rewrite(void **state)
 {
     (void)state;
@@ -450,6 +487,8 @@ int main(void)
         cmocka_unit_test(route_timeouts),
         cmocka_unit_test(route_policies_fail_closed),
         cmocka_unit_test(route_headers),
+        cmocka_unit_test(route_templates),
+        cmocka_unit_test(route_cors_alone),
         cmocka_unit_test(route_redirect_and_rewrite),
         cmocka_unit_test(route_content),
         cmocka_unit_test(backends),
