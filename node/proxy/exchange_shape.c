@@ -201,7 +201,7 @@ static enum reason redirect(struct exchange *exchange, const struct exchange_req
     struct buf *lines = &exchange->worker->lines;
     buf_reset(lines);
     (void)buf_puts(lines, "Location: ");
-    redirect_location(how, &ask, lines);
+    redirect_location(how, &ask, &exchange->worker->value, lines);
     (void)buf_puts(lines, "\r\n");
     if (lines->full) {
         return REASON_URI_TOO_LONG;

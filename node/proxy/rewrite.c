@@ -78,7 +78,7 @@ static uint16_t port_of(const struct policy_redirect *redirect, const struct red
 }
 
 void redirect_location(const struct policy_redirect *redirect, const struct redirect_ask *ask,
-                       struct buf *out)
+                       struct buf *scratch, struct buf *out)
 {
     const char *scheme = redirect->scheme == PROXY_SCHEME_HTTP    ? "http"
                          : redirect->scheme == PROXY_SCHEME_HTTPS ? "https"
@@ -88,19 +88,17 @@ void redirect_location(const struct policy_redirect *redirect, const struct redi
     if (port != 0) {
         (void)buf_printf(out, ":%u", (unsigned)port);
     }
-    struct buf path;
-    buf_init(&path, out->cap_bytes);
+    buf_reset(scratch);
     if (redirect->replace_path != NULL) {
-        (void)buf_puts(&path, redirect->replace_path);
+        (void)buf_puts(scratch, redirect->replace_path);
     } else if (redirect->replace_prefix != NULL) {
         rewrite_prefix(redirect->replace_prefix, rewrite_segments(ask->rule_path), ask->path,
-                       ask->path_len, &path);
+                       ask->path_len, scratch);
     } else {
-        (void)buf_put(&path, ask->path, ask->path_len);
+        (void)buf_put(scratch, ask->path, ask->path_len);
     }
-    put_uri(out, path.data, path.len);
-    out->full = out->full || path.full;
-    buf_deinit(&path);
+    put_uri(out, scratch->data, scratch->len);
+    out->full = out->full || scratch->full;
     if (ask->query != NULL) {
         (void)buf_putc(out, '?');
         put_uri(out, ask->query, ask->query_len);

@@ -39,8 +39,9 @@ struct redirect_ask {
     size_t query_len;
 };
 
-/* An absolute URI of ASCII without blanks or control bytes; what no URI may hold is escaped. */
+/* An absolute URI of ASCII without blanks or control bytes; what no URI may hold is escaped.
+ * scratch is for the path. out->full: it did not fit one of them. */
 void redirect_location(const struct policy_redirect *redirect, const struct redirect_ask *ask,
-                       struct buf *out);
+                       struct buf *scratch, struct buf *out);
 
 #endif

@@ -62,10 +62,12 @@ static void prefixes(void **state)
 static void assert_location(const struct policy_redirect *redirect, const struct redirect_ask *ask,
                             const char *expected)
 {
-    struct buf out;
+    struct buf out, scratch;
     buf_init(&out, 4096);
-    redirect_location(redirect, ask, &out);
+    buf_init(&scratch, 4096);
+    redirect_location(redirect, ask, &scratch, &out);
     assert_string_equal(out.data, expected);
+    buf_deinit(&scratch);
     buf_deinit(&out);
 }
 
@@ -123,10 +125,17 @@ static void what_no_uri_may_hold_is_escaped(void **state)
     const struct policy_redirect to = {.scheme = PROXY_SCHEME_HTTPS};
     assert_location(&to, &ask,
                     "https://a/a%0D%0AX:%20y%22%3C%3E%5C%5E%60%7B%7C%7D%7F%C3%23z%41?%0A");
-    struct buf out;
+    struct buf out, scratch;
     buf_init(&out, 8);
-    redirect_location(&to, &ask, &out);
+    buf_init(&scratch, 4096);
+    redirect_location(&to, &ask, &scratch, &out);
     assert_true(out.full);
+    buf_reset(&out);
+    out.cap_bytes = 4096;
+    scratch.cap_bytes = 4;
+    redirect_location(&to, &ask, &scratch, &out);
+    assert_true(out.full);
+    buf_deinit(&scratch);
     buf_deinit(&out);
 }
 
