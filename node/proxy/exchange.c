@@ -205,6 +205,7 @@ void exchange_interim(struct exchange *exchange, const struct h1_head *head, con
 void exchange_response_head(struct exchange *exchange, struct h1_head *head, const char *bytes)
 {
     if (head->status >= 500) {
+        worker_online(exchange->worker);
         backend_failed(exchange->backend, exchange->endpoint, worker_now(exchange->worker));
     }
     if (UNLIKELY((exchange->retry_on & PROXY_RETRY_STATUS) != 0) &&

@@ -210,6 +210,7 @@ static void account_loss(struct exchange *exchange, struct endpoint *endpoint, e
     struct worker *worker = exchange->worker;
     exchange->failure = rows[lost].reason;
     if (!exchange->response_begun) {
+        worker_online(worker);
         backend_failed(exchange->backend, endpoint, worker_now(worker));
     }
     if (!rows[lost].connect) {
