@@ -331,6 +331,19 @@ static bool is_local(int error)
            error == EADDRNOTAVAIL;
 }
 
+/* The connect is under way: wait for it. */
+static enum reason await_connect(struct tcp *tcp)
+{
+    struct tcp_side *upstream = &tcp->upstream;
+    upstream->watched = tcp_poll_add(&tcp->worker->tcp_poll, upstream->fd, &upstream->item, true);
+    upstream->waits_for_room = true;
+    if (!upstream->watched) {
+        return REASON_OVERLOAD;
+    }
+    worker_deadline(tcp->worker, &tcp->timer, tcp->timeouts.connect_ms);
+    return REASON_NONE;
+}
+
 /* Begin a connect to the endpoint at which it has a place. REASON_NONE: it is under way or done. */
 static enum reason tcp_connect(struct tcp *tcp)
 {
@@ -342,19 +355,27 @@ static enum reason tcp_connect(struct tcp *tcp)
     if (upstream->fd < 0) {
         return REASON_OVERLOAD;
     }
-    if (connect(upstream->fd, &addr->sa, addr_len(addr)) == 0) {
+    bool introduced = backend_endpoints(tcp->backend)->policy.proxy_protocol != PROXY_PROTOCOL_OFF;
+    size_t early = introduced ? 0 : tcp_take_early(tcp);
+    if (early != 0) {
+        /* The handshake is completed by the bytes themselves instead of an empty segment. */
+        int off = 0;
+        (void)setsockopt(upstream->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
+    }
+    int error = connect(upstream->fd, &addr->sa, addr_len(addr)) == 0 ? 0 : errno;
+    if (error == EINPROGRESS && early != 0) {
+        error = tcp_send_early(tcp, early);
+        error = error == EAGAIN ? EINPROGRESS : error;
+    } else {
+        tcp_keep_early(tcp, early);
+    }
+    if (error == 0) {
         return tcp_open(tcp) ? REASON_NONE : REASON_CONNECT_FAILED;
     }
-    if (errno != EINPROGRESS) {
-        return is_local(errno) ? REASON_OVERLOAD : REASON_CONNECT_FAILED;
+    if (error != EINPROGRESS) {
+        return is_local(error) ? REASON_OVERLOAD : REASON_CONNECT_FAILED;
     }
-    upstream->watched = tcp_poll_add(&tcp->worker->tcp_poll, upstream->fd, &upstream->item, true);
-    upstream->waits_for_room = true;
-    if (!upstream->watched) {
-        return REASON_OVERLOAD;
-    }
-    worker_deadline(tcp->worker, &tcp->timer, tcp->timeouts.connect_ms);
-    return REASON_NONE;
+    return await_connect(tcp);
 }
 
 /* A place at some endpoint; else it waits, or is over. */

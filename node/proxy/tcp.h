@@ -9,7 +9,8 @@
  *   OPEN       both directions ended; reset; silence too long   GONE
  *
  * The endpoint is connected to at once, so a server may speak first; what the client sends before
- * that stays in the kernel, so a connect that fails is repeated elsewhere without loss. An end of
+ * that stays in the kernel but for a few kilobytes that are held, so a connect that fails is
+ * repeated elsewhere without loss. An end of
  * one direction is passed on and the other goes on. A reset of one side is a reset for the other.
  *
  * A flow is one direction. Bytes are read into the worker's scratch and sent at once; what the sink
@@ -147,6 +148,16 @@ enum tcp_moved {
 enum tcp_moved tcp_flow_move(struct tcp *tcp, struct tcp_flow *flow);
 /* Give back chunk and pipe. */
 void tcp_flow_drop(struct tcp *tcp, struct tcp_flow *flow);
+
+/*
+ * What the client sent with its connect may go along with ours to the endpoint, which saves a
+ * packet and a turn. Taken into the worker's scratch: 0 is none. Then sent right after the connect
+ * was begun: on a near network that works, and 0 says that the connection is open; EAGAIN: not
+ * yet; else it failed. What did not go is held, as everything is by keep, and goes with the flow.
+ */
+size_t tcp_take_early(struct tcp *tcp);
+MUST_CHECK int tcp_send_early(struct tcp *tcp, size_t len);
+void tcp_keep_early(struct tcp *tcp, size_t len);
 
 /* For the endpoint, before anything of the client. False: it failed. */
 MUST_CHECK bool tcp_send_header(struct tcp *tcp, enum proxy_protocol_version version);

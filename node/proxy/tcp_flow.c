@@ -18,6 +18,7 @@ enum {
     LARGE_BYTES = 16384,      /* a piece from this size on is part of a bulk transfer */
     ONE_SEGMENT_BYTES = 1200, /* leaves at once as the first one, also without TCP_NODELAY */
     STREAK_MAX = INT32_MAX / 2,
+    EARLY_BYTES = 8192, /* taken of what a client sent before its endpoint was connected to */
 };
 
 /* Send; how much was taken, 0: nothing now, -1: it failed. */
@@ -73,13 +74,18 @@ static bool flow_flush(struct tcp *tcp, struct tcp_flow *flow, enum tcp_moved *r
     return true;
 }
 
-/* The rest waits for room in the sink. */
-static void flow_hold(struct tcp *tcp, struct tcp_flow *flow, const char *bytes, size_t len)
+static void flow_keep(struct tcp *tcp, struct tcp_flow *flow, const char *bytes, size_t len)
 {
     struct chunk *held = chunk_take(&tcp->worker->chunks, len);
     memcpy(held->bytes, bytes, len);
     held->end = (uint32_t)len;
     flow->held = held;
+}
+
+/* The rest waits for room in the sink. */
+static void flow_hold(struct tcp *tcp, struct tcp_flow *flow, const char *bytes, size_t len)
+{
+    flow_keep(tcp, flow, bytes, len);
     flow_block(tcp, flow);
 }
 
@@ -214,6 +220,40 @@ void tcp_flow_drop(struct tcp *tcp, struct tcp_flow *flow)
     }
     if (flow->pipe != NULL) {
         flow_end_splice(tcp, flow);
+    }
+}
+
+size_t tcp_take_early(struct tcp *tcp)
+{
+    struct tcp_side *client = &tcp->client;
+    if (!client->readable || tcp->up.held != NULL) {
+        return 0;
+    }
+    ssize_t n = recv(client->fd, tcp->worker->scratch, EARLY_BYTES, 0);
+    /* An end or an error is met again once the endpoint is there; what comes later is told when
+     * watching begins. */
+    client->readable = n == 0 || n == EARLY_BYTES || (n < 0 && errno != EAGAIN);
+    return n > 0 ? (size_t)n : 0;
+}
+
+int tcp_send_early(struct tcp *tcp, size_t len)
+{
+    const char *bytes = tcp->worker->scratch;
+    ssize_t n = send(tcp->upstream.fd, bytes, len, MSG_NOSIGNAL);
+    int error = n < 0 ? errno : 0;
+    size_t sent = n > 0 ? (size_t)n : 0;
+    tcp->up.bytes += sent;
+    tcp->upstream.sent = sent != 0;
+    if (sent < len) {
+        flow_keep(tcp, &tcp->up, bytes + sent, len - sent);
+    }
+    return error == EINTR ? EAGAIN : error;
+}
+
+void tcp_keep_early(struct tcp *tcp, size_t len)
+{
+    if (len != 0) {
+        flow_keep(tcp, &tcp->up, tcp->worker->scratch, len);
     }
 }
 
