@@ -54,6 +54,9 @@ struct h1_out {
 MUST_CHECK int h1_write_request(struct buf *out, const struct h1_head *head, const char *bytes,
                                 const struct h1_out *how);
 
+/* What h1_write_response may need besides the incoming head and what is to be added. */
+enum { H1_WRITE_ROOM = 320 };
+
 /*
  * Append the response head for the client, always HTTP/1.1. Responses without body by their nature
  * (HEAD, 304) keep the Content-Length that was announced when how->framing is NONE; 1xx and 204

@@ -87,6 +87,16 @@ static void write_head(struct client *client, const struct h1_head *head, const 
                        const struct h1_out *how)
 {
     struct worker *worker = worker_of(client);
+    /* Where it will be sent from, when it fits there. */
+    size_t bound = (size_t)head->len + how->extra_len + H1_WRITE_ROOM;
+    char *room = sock_room(&client->sock, bound);
+    if (LIKELY(room != NULL)) {
+        struct buf out = {.data = room, .size = bound, .cap_bytes = bound - 1};
+        if (h1_write_response(&out, head, bytes, how) == RC_OK) {
+            sock_staged(&client->sock, out.len);
+            return;
+        }
+    }
     buf_reset(&worker->head_out);
     if (h1_write_response(&worker->head_out, head, bytes, how) != RC_OK) {
         return; /* cannot be: it has room for the largest head and what is added */

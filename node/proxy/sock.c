@@ -234,6 +234,23 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
     sock_mark_dirty(sock);
 }
 
+char *sock_room(struct sock *sock, size_t len)
+{
+    if (sock->closing || sock->write_dead || len > STAGE_BYTES) {
+        return NULL;
+    }
+    chunkq_begin(&sock->worker->chunks, &sock->out, STAGE_BYTES);
+    struct chunk *tail = sock->out.tail;
+    return len <= tail->size - tail->end ? tail->bytes + tail->end : NULL;
+}
+
+void sock_staged(struct sock *sock, size_t len)
+{
+    sock->out.tail->end += (uint32_t)len;
+    sock->out.len += len;
+    sock_mark_dirty(sock);
+}
+
 void sock_fail(struct sock *sock, int error)
 {
     if (!sock->closing && !sock->write_dead) {

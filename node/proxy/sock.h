@@ -118,6 +118,11 @@ void sock_resume(struct sock *sock);
 /* Stage or send. Dropped without notice when the socket is closing or failed. */
 void sock_write(struct sock *sock, const char *bytes, size_t len);
 
+/* Room for `len` bytes behind what is staged, in one run, or NULL: write them as usual, then. What
+ * was put there is staged by sock_staged in the same event. */
+char *sock_room(struct sock *sock, size_t len);
+void sock_staged(struct sock *sock, size_t len);
+
 /* Before an abrupt end: send what is staged, as far as the kernel takes it. */
 void sock_push(struct sock *sock);
 
