@@ -11,7 +11,6 @@ import os
 import random
 import time
 
-from support import client
 from support.api import documents
 from support.live import Traffic
 from support.ports import free_port
@@ -351,6 +350,11 @@ def test_thousand_changes_lose_nothing(make_cluster, show):
         change_and_watch(make_cluster, show, seed, rng, traffic)
 
 
+def in_force(route):
+    assert route["status"]["admitted"] and not route["status"].get("warnings"), route["status"]
+    return True
+
+
 def change_and_watch(make_cluster, show, seed, rng, traffic):
     http = [traffic.endpoint(f"e{i}") for i in range(6)]
     raw = [traffic.endpoint(f"t{i}", raw=True) for i in range(4)]
@@ -369,11 +373,11 @@ def change_and_watch(make_cluster, show, seed, rng, traffic):
         until(lambda host=host, path=path: node.get(host, path).status == 200, f"{host}{path} serves")
         traffic.add("http", 12 if has_tcp else 15, node.http_port, host, path)
         traffic.add("upgrade", 4 if has_tcp else 5, node.http_port, host, path)
-    for port, _, _ in world.tcp_routes.values():
-        until(lambda port=port: client.socket.create_connection(("127.0.0.1", port), 5).close() is None,
-              f"port {port} is open")
-        traffic.add("tcp", 20, port)
-    until(lambda: traffic.alive == 200 and traffic.exchanges > 400, "all connections talk", 20)
+    for name, (port, _, _) in world.tcp_routes.items():
+        until(lambda name=name: in_force(node.api.get("tcproutes", name, NAMESPACE)), f"port {port} is open")
+        traffic.add("tcp", 20, node.tcp_host, port)
+    until(lambda: traffic.lost or (traffic.alive == 200 and traffic.exchanges > 400), "all connections talk", 20)
+    assert not traffic.lost, traffic.lost[:5]
 
     begin, before = time.monotonic(), traffic.exchanges
     while traffic.change < CHANGES and time.monotonic() - begin < SECONDS * SLOW:

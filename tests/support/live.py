@@ -142,7 +142,7 @@ class Traffic:
         return made
 
     def add(self, kind, count, *args):
-        """kind: "http" (port, host, path), "upgrade" (port, host, path), "tcp" (port)."""
+        """kind: "http" (port, host, path), "upgrade" (port, host, path), "tcp" (address, port)."""
         talk = {"http": self._http, "upgrade": self._upgrade, "tcp": self._tcp}[kind]
 
         async def begin():
@@ -243,8 +243,8 @@ class Traffic:
             raise AssertionError(f"no upgrade: {answer!r}")
         await self._talk(name, rng, reader, writer)
 
-    async def _tcp(self, name, rng, port):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async def _tcp(self, name, rng, host, port):
+        reader, writer = await asyncio.open_connection(host, port)
         await self._talk(name, rng, reader, writer)
 
     async def _talk(self, name, rng, reader, writer):
