@@ -318,6 +318,38 @@ def test_half_closed_connections_end_sooner(world):
     origin.stop_listening()
 
 
+def test_an_end_after_a_long_silence_restarts_the_clock(world):
+    def late(wire, _):
+        wire.rest()
+        quiet_for(0.1)
+        wire.send(b"the answer")
+
+    driver, _ = world(late, client_fin_ms=400)
+    wire = dial(driver.open_port("b"))
+    quiet_for(0.8)
+    wire.sock.shutdown(socket.SHUT_WR)
+    assert wire.rest() == b"the answer"
+
+
+def test_idle_connections_are_small(world, show):
+    driver, _ = world(workers=1)
+    port = driver.open_port("b")
+    wires = [dial(port) for _ in range(50)]
+    for wire in wires:
+        wire.send(b"a")
+        wire.exactly(1)
+    before = driver.memory_kib()
+    wires += [dial(port) for _ in range(400)]
+    for wire in wires[50:]:
+        wire.send(b"a")
+        wire.exactly(1)
+    each = (driver.memory_kib() - before) * 1024 / 400
+    show(f"memory per idle TCP connection: {each:.0f} bytes")
+    assert each < 4096 * SLOW
+    for wire in wires:
+        wire.close()
+
+
 def test_drain_keeps_connections(world):
     driver, _ = world()
     port = driver.open_port("b")
