@@ -24,7 +24,6 @@ static const struct {
                                     "Content-Length and Transfer-Encoding exclude each other"},
     [H1_FAULT_CONNECTION] = {400, "connection", "Connection is malformed or lists too much"},
     [H1_FAULT_STATUS] = {502, "status", "the status is not a number of three digits"},
-    [H1_FAULT_SYNTAX] = {400, "syntax", "the head is malformed"},
     [H1_FAULT_HEAD_TOO_BIG] = {431, "head_bytes", "the header section is too large"},
     [H1_FAULT_FIELDS_TOO_MANY] = {431, "field_count", "there are too many header fields"},
     [H1_FAULT_TARGET_TOO_LONG] = {414, "target_bytes", "the target is too long"},

@@ -132,7 +132,6 @@ enum h1_fault {
     H1_FAULT_LENGTH_AND_CODING,
     H1_FAULT_CONNECTION,      /* malformed Connection, TE, Upgrade or Expect list */
     H1_FAULT_STATUS,          /* no status of three digits from 100 on */
-    H1_FAULT_SYNTAX,          /* reserved */
     H1_FAULT_HEAD_TOO_BIG,    /* 431 */
     H1_FAULT_FIELDS_TOO_MANY, /* 431 */
     H1_FAULT_TARGET_TOO_LONG, /* 414 */

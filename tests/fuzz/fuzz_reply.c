@@ -179,7 +179,7 @@ static bool take_head(struct reader *reader, const char *bytes, size_t avail)
         return false;
     }
     if (rc != 0 || (head->status == 101 && !(head->upgrade && reader->asked == 'U'))) {
-        ASSERT(rc == 0 || (head->fault != H1_FAULT_NONE && head->fault != H1_FAULT_SYNTAX));
+        ASSERT(rc == 0 || head->fault != H1_FAULT_NONE);
         break_off(reader, "refused head", H1_FAULT_NONE);
         return false;
     }
