@@ -336,7 +336,6 @@ bool exchange_retry_status(struct exchange *exchange, uint16_t status)
         return false; /* this response is better than none */
     }
     counter_add(&endpoint->slots[exchange->worker->idx].traffic.responses[status / 100U], 1);
-    exchange->failure = REASON_BAD_RESPONSE;
     detach(exchange);
     upstream->ops->abandon(upstream);
     try_another(exchange);

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import random
 import re
 import socket
 import threading
@@ -444,6 +445,74 @@ def test_the_limit_is_never_exceeded(driver_of, origins_of):
     assert max(origin.most for origin in origins) == 2
     assert series(driver, "skein_backend_queue_length") == 0
     assert series(driver, "skein_backend_queued_total") > 0
+
+
+def test_nothing_is_left_behind_by_changes(driver_of, origins_of):
+    """Limits, endpoints and verdicts change while clients wait, leave and come back."""
+    origins = origins_of(4, busy=0.001)
+    origins[3].status = 503
+    driver = driver_of(workers=4, queue_ms=200, client_fin_ms=50)
+    setting = {"failures": 3, "window": 300, "eject": 100, "max_ejected": 50, "panic": 50,
+               "slow_start": 300}
+    driver.backend("b", *origins, limit=2, queue=8, **setting)
+    driver.rule("/", "b", sticky="sid", attempts=2, retry_on=15, statuses="503", per_try=5000)
+    driver.host()
+    over = threading.Event()
+    seen = collections.Counter()
+    faults = []
+
+    def work(number):
+        turn = random.Random(number)
+        cookie = ""
+        try:
+            while not over.is_set():
+                wire = dial(driver.port, 30)
+                for _ in range(turn.randrange(1, 6)):
+                    head = f"GET /{number} HTTP/1.1\r\nHost: a.test\r\n{cookie}\r\n"
+                    if turn.random() < 0.3:
+                        head = head.replace("GET", "PUT", 1)[:-2] + "Content-Length: 3\r\n\r\nxyz"
+                    wire.send(head)
+                    if turn.random() < 0.1:
+                        wire.reset()
+                        break
+                    status, fields, _ = wire.response()
+                    seen[status] += 1
+                    if "set-cookie" in fields:
+                        cookie = f"Cookie: {cookie_of(fields)}\r\n" if turn.random() < 0.5 else ""
+                    if fields.get("connection") == "close":
+                        break
+                wire.close()
+        except Exception as fault:  # told below
+            faults.append(fault)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(24)]
+    for thread in threads:
+        thread.start()
+    turn = random.Random(1)
+    for _ in range(150):
+        some = turn.sample(origins, turn.randrange(0, 5))
+        limit = turn.choice([0, 1, 2, 3])
+        balance = turn.choice(["random", "least", "rr", "hash"])
+        driver.backend("b", *some, balance=balance, limit=limit, queue=turn.choice([0, 3, 50]),
+                       **setting)
+        for origin in some:
+            if turn.random() < 0.3:
+                driver.health("b", origin, turn.choice(["up", "down"]))
+        quiet_for(0.01)
+    driver.backend("b", *origins, limit=2, queue=50, **setting)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not faults, faults[0]
+    assert set(seen) <= {200, 503}
+    assert seen[200] > 0
+    until(lambda: driver.connections() == 0, "all are gone")
+    series_now = driver.metrics()
+    assert series_now['skein_backend_queue_length{backend="b"}'] == 0
+    assert not [name for name, value in series_now.items()
+                if name.startswith("skein_endpoint_in_flight") and value != 0]
+    # And what is there works as before.
+    assert ask(driver)[0] == 200
 
 
 # ---- availability ----
