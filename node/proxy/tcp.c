@@ -1,5 +1,6 @@
 /*
- * TCP connections: endpoint choice, connecting, the end; see tcp.h. Bytes are moved by tcp_flow.c.
+ * TCP connections: what happens to them, and their end; see tcp.h. tcp_connect.c finds and connects
+ * endpoints, tcp_flow.c moves bytes.
  */
 #include "node/proxy/tcp.h"
 
@@ -7,18 +8,11 @@
 #include "node/proxy/access_log.h"
 #include "node/proxy/limiter.h"
 
-#include <errno.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <utlist.h>
 
 enum { SETTLE_MS = 15000 }; /* a connection that lasts longer gets the options for that */
-
-static struct backend_slot *slot_of(const struct tcp *tcp)
-{
-    return &tcp->backend->slots[tcp->worker->idx];
-}
 
 /* ---- the end ---- */
 
@@ -35,7 +29,7 @@ static void count_traffic(struct tcp *tcp)
     }
     struct traffic *const places[] = {
         &route_slot(tcp->rule->route, worker->idx)->traffic,
-        tcp->backend != NULL ? &slot_of(tcp)->traffic : NULL,
+        tcp->backend != NULL ? &tcp_slot(tcp)->traffic : NULL,
         tcp->endpoint != NULL ? &tcp->endpoint->slots[worker->idx].traffic : NULL,
     };
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -79,8 +73,7 @@ static void on_end(struct task *task)
     pool_put(&tcp->worker->tcp_pool, tcp);
 }
 
-/* With a reset when the other side saw one: what is not complete must not look complete. */
-static void side_close(struct tcp_side *side, bool reset)
+void tcp_side_close(struct tcp_side *side, bool reset)
 {
     if (side->fd < 0) {
         return;
@@ -93,7 +86,7 @@ static void side_close(struct tcp_side *side, bool reset)
     side->fd = -1;
 }
 
-static void leave_endpoint(struct tcp *tcp)
+void tcp_leave_endpoint(struct tcp *tcp)
 {
     if (tcp->endpoint == NULL) {
         return;
@@ -124,9 +117,9 @@ void tcp_end(struct tcp *tcp, enum exchange_end why)
     place_cancel(&tcp->waiter);
     tcp_flow_drop(tcp, &tcp->up);
     tcp_flow_drop(tcp, &tcp->down);
-    side_close(&tcp->client, tcp->reset);
-    side_close(&tcp->upstream, tcp->reset);
-    leave_endpoint(tcp);
+    tcp_side_close(&tcp->client, tcp->reset);
+    tcp_side_close(&tcp->upstream, tcp->reset);
+    tcp_leave_endpoint(tcp);
     for (uint32_t i = 0; i < tcp->tried_count; i++) {
         endpoint_unref(tcp->tried[i]);
     }
@@ -148,7 +141,7 @@ void tcp_fail(struct tcp *tcp, enum reason reason)
 
 /* ---- moving bytes ---- */
 
-static void set_limit(struct tcp *tcp)
+void tcp_set_limit(struct tcp *tcp)
 {
     uint64_t limit_ms = tcp->timeouts.tunnel_ms;
     if (tcp->up.done) {
@@ -222,217 +215,14 @@ static void tcp_moved(struct tcp *tcp, const struct tcp_flow *flow)
         flow->to->shut = true;
         (void)shutdown(flow->to->fd, SHUT_WR); /* fails when the peer is gone: reading tells */
         tcp->active_ms = worker_now(tcp->worker);
-        set_limit(tcp);
+        tcp_set_limit(tcp);
     }
 }
 
-static void tcp_run(struct tcp *tcp, struct tcp_flow *flow)
+void tcp_run(struct tcp *tcp, struct tcp_flow *flow)
 {
     if (tcp_move(tcp, flow)) {
         tcp_moved(tcp, flow);
-    }
-}
-
-/* ---- connecting ---- */
-
-static void on_turn(struct waiter *waiter)
-{
-    tcp_try(CONTAINER_OF(waiter, struct tcp, waiter));
-}
-
-static void on_upstream_events(struct tcp_poll_item *item, uint32_t events);
-
-/* Not given this connection again. */
-static void mark_tried(struct tcp *tcp)
-{
-    ASSERT(tcp->tried_count < EXCHANGE_TRIED_MAX);
-    endpoint_ref(tcp->endpoint);
-    tcp->tried[tcp->tried_count++] = tcp->endpoint;
-}
-
-/* The connect came to nothing. True: another endpoint may be tried. */
-static bool connect_lost(struct tcp *tcp, enum reason reason)
-{
-    struct worker *worker = tcp->worker;
-    struct backend_slot *slot = slot_of(tcp);
-    uint64_t now_ms = worker_now(worker);
-    tcp->failure = reason;
-    side_close(&tcp->upstream, false);
-    tcp->upstream = (struct tcp_side){.item = tcp->upstream.item, .fd = -1};
-    wheel_clear(&worker->wheel, &tcp->timer);
-    counter_add(&slot->connect_errors, 1);
-    stat_add(&worker->stats,
-             reason == REASON_CONNECT_TIMEOUT ? STAT_CONNECT_TIMEOUT : STAT_CONNECT_FAILED, 1);
-    if (reason != REASON_OVERLOAD) {
-        worker_online(worker);
-        endpoint_connect_failed(tcp->endpoint, now_ms);
-        backend_failed(tcp->backend, tcp->endpoint, now_ms);
-    }
-    if (tcp->retries_left == 0) {
-        return false;
-    }
-    if (!retry_take(&slot->budget, now_ms)) {
-        counter_add(&slot->retries_refused, 1);
-        return false;
-    }
-    tcp->retries_left--;
-    mark_tried(tcp);
-    leave_endpoint(tcp);
-    stat_add(&worker->stats, STAT_RETRIES, 1);
-    counter_add(&slot->retries, 1);
-    return true;
-}
-
-static bool watch_client(struct tcp *tcp)
-{
-    struct tcp_side *side = &tcp->client;
-    side->watched =
-        side->watched || tcp_poll_add(&tcp->worker->tcp_poll, side->fd, &side->item, false);
-    return side->watched;
-}
-
-/* The endpoint has taken it: let the bytes flow. False: the header could not be sent. */
-static bool tcp_open(struct tcp *tcp)
-{
-    struct worker *worker = tcp->worker;
-    struct tcp_side *upstream = &tcp->upstream;
-    endpoint_connected(tcp->endpoint);
-    worker_online(worker);
-    enum proxy_protocol_version version = backend_endpoints(tcp->backend)->policy.proxy_protocol;
-    if (version != PROXY_PROTOCOL_OFF && !tcp_send_header(tcp, version)) {
-        return false;
-    }
-    tcp->state = TCP_OPEN;
-    tcp->failure = REASON_NONE;
-    tcp->connected_ns = tcp->logged ? uv_hrtime() : 0;
-    tcp->active_ms = worker_now(worker);
-    stat_add(&worker->stats, STAT_UPSTREAM_OPENED, 1);
-    if (tcp->timer.deadline_ms != 0) {
-        wheel_clear(&worker->wheel, &tcp->timer); /* of the connect: it would come too early */
-    }
-    set_limit(tcp);
-    if (tcp->state == TCP_OPEN) {
-        tcp_run(tcp, &tcp->up);
-    }
-    /* Only now: what was there already needs no event. */
-    if (tcp->state == TCP_OPEN && !upstream->watched) {
-        upstream->watched = tcp_poll_add(&worker->tcp_poll, upstream->fd, &upstream->item,
-                                         upstream->waits_for_room);
-    }
-    if (tcp->state == TCP_OPEN && (!upstream->watched || !watch_client(tcp))) {
-        tcp_end(tcp, EXCHANGE_END_RESOURCE);
-    }
-    return true;
-}
-
-static bool is_local(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
-           error == EADDRNOTAVAIL;
-}
-
-/* The connect is under way: wait for it. */
-static enum reason await_connect(struct tcp *tcp)
-{
-    struct tcp_side *upstream = &tcp->upstream;
-    upstream->watched = tcp_poll_add(&tcp->worker->tcp_poll, upstream->fd, &upstream->item, true);
-    upstream->waits_for_room = true;
-    if (!upstream->watched) {
-        return REASON_OVERLOAD;
-    }
-    worker_deadline(tcp->worker, &tcp->timer, tcp->timeouts.connect_ms);
-    return REASON_NONE;
-}
-
-/* Begin a connect to the endpoint at which it has a place. REASON_NONE: it is under way or done. */
-static enum reason tcp_connect(struct tcp *tcp)
-{
-    const struct addr *addr = &tcp->endpoint->addr;
-    struct tcp_side *upstream = &tcp->upstream;
-    tcp->state = TCP_CONNECTING;
-    tcp->sent_ns = tcp->logged ? uv_hrtime() : 0;
-    upstream->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (upstream->fd < 0) {
-        return REASON_OVERLOAD;
-    }
-    bool introduced = backend_endpoints(tcp->backend)->policy.proxy_protocol != PROXY_PROTOCOL_OFF;
-    size_t early = introduced ? 0 : tcp_take_early(tcp);
-    if (early != 0) {
-        /* The handshake is completed by the bytes themselves instead of an empty segment. */
-        int off = 0;
-        (void)setsockopt(upstream->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
-    }
-    int error = connect(upstream->fd, &addr->sa, addr_len(addr)) == 0 ? 0 : errno;
-    if (error == EINPROGRESS && early != 0) {
-        error = tcp_send_early(tcp, early);
-        error = error == EAGAIN ? EINPROGRESS : error;
-    } else {
-        tcp_keep_early(tcp, early);
-    }
-    if (error == 0) {
-        return tcp_open(tcp) ? REASON_NONE : REASON_CONNECT_FAILED;
-    }
-    if (error != EINPROGRESS) {
-        return is_local(error) ? REASON_OVERLOAD : REASON_CONNECT_FAILED;
-    }
-    return await_connect(tcp);
-}
-
-/* A place at some endpoint; else it waits, or is over. */
-static bool find_place(struct tcp *tcp)
-{
-    const struct place_ask ask = {
-        .backend = tcp->backend,
-        .hash = tcp->hash,
-        .tried = tcp->tried,
-        .tried_count = tcp->tried_count,
-        .queue_ms = tcp->timeouts.queue_ms,
-    };
-    struct endpoint *endpoint = NULL;
-    switch (place_seek(tcp->worker, &ask, &tcp->waiter, &endpoint)) {
-    case PLACE_TAKEN:
-        endpoint_ref(endpoint);
-        tcp->endpoint = endpoint;
-        return true;
-    case PLACE_WAITING:
-        tcp->state = TCP_WAITING;
-        if (!watch_client(tcp)) { /* it may go away meanwhile */
-            tcp_fail(tcp, REASON_OVERLOAD);
-        }
-        return false;
-    case PLACE_FULL:
-        tcp_fail(tcp, REASON_QUEUE_FULL);
-        return false;
-    case PLACE_LATE:
-        tcp_fail(tcp, REASON_QUEUE_TIMEOUT);
-        return false;
-    case PLACE_NONE:
-        tcp_fail(tcp, tcp->failure == REASON_NONE ? REASON_NO_ENDPOINT : tcp->failure);
-        return false;
-    }
-    UNREACHABLE("place");
-}
-
-void tcp_try(struct tcp *tcp)
-{
-    while (find_place(tcp)) {
-        enum reason reason = tcp_connect(tcp);
-        if (reason == REASON_NONE) {
-            return;
-        }
-        if (!connect_lost(tcp, reason)) {
-            tcp_fail(tcp, reason);
-            return;
-        }
-    }
-}
-
-static void connect_failed(struct tcp *tcp, enum reason reason)
-{
-    if (connect_lost(tcp, reason)) {
-        tcp_try(tcp);
-    } else {
-        tcp_fail(tcp, reason);
     }
 }
 
@@ -478,14 +268,14 @@ static void on_upstream_events(struct tcp_poll_item *item, uint32_t events)
     struct tcp *tcp = CONTAINER_OF(item, struct tcp, upstream.item);
     if (UNLIKELY(tcp->state == TCP_CONNECTING)) {
         if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-            connect_failed(tcp, REASON_CONNECT_FAILED);
+            tcp_connect_failed(tcp, REASON_CONNECT_FAILED);
             return;
         }
         if ((events & EPOLLOUT) == 0) {
             return;
         }
         if (!tcp_open(tcp)) {
-            connect_failed(tcp, REASON_CONNECT_FAILED);
+            tcp_connect_failed(tcp, REASON_CONNECT_FAILED);
             return;
         }
     }
@@ -507,7 +297,7 @@ static void settle(struct tcp *tcp)
 void tcp_timeout(struct tcp *tcp)
 {
     if (tcp->state == TCP_CONNECTING) {
-        connect_failed(tcp, REASON_CONNECT_TIMEOUT);
+        tcp_connect_failed(tcp, REASON_CONNECT_TIMEOUT);
         return;
     }
     if (tcp->state == TCP_OPEN) {
@@ -515,11 +305,16 @@ void tcp_timeout(struct tcp *tcp)
         if (!tcp->settled) {
             settle(tcp);
         }
-        set_limit(tcp);
+        tcp_set_limit(tcp);
     }
 }
 
 /* ---- the beginning and the end of many ---- */
+
+static void on_turn(struct waiter *waiter)
+{
+    tcp_try(CONTAINER_OF(waiter, struct tcp, waiter));
+}
 
 struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd)
 {

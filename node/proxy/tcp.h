@@ -124,16 +124,36 @@ void tcp_close_all(struct worker *worker);
 /* The wheel fired its entry. */
 void tcp_timeout(struct tcp *tcp);
 
-/* ---- tcp.c, for tcp_accept.c ---- */
+/* ---- tcp.c, for the other files of it ---- */
+
+static inline struct backend_slot *tcp_slot(const struct tcp *tcp)
+{
+    return &tcp->backend->slots[tcp->worker->idx];
+}
 
 /* A new one with its socket and callbacks. */
 struct tcp *tcp_new(struct worker *worker, const struct acceptor *acceptor, int fd);
-/* Find an endpoint and connect to it. */
-void tcp_try(struct tcp *tcp);
+/* One flow as far as it goes, and what follows from that. May end the connection. */
+void tcp_run(struct tcp *tcp, struct tcp_flow *flow);
+/* The time limit on silence, from the last time that bytes moved. May end the connection. */
+void tcp_set_limit(struct tcp *tcp);
+/* Give its place back; nothing when there is none. */
+void tcp_leave_endpoint(struct tcp *tcp);
+/* With a reset when the other side saw one: what is not complete must not look complete. */
+void tcp_side_close(struct tcp_side *side, bool reset);
 /* No endpoint takes it. */
 void tcp_fail(struct tcp *tcp, enum reason reason);
 /* Idempotent. */
 void tcp_end(struct tcp *tcp, enum exchange_end why);
+
+/* ---- tcp_connect.c ---- */
+
+/* Find an endpoint and connect to it. */
+void tcp_try(struct tcp *tcp);
+/* The endpoint has taken it: let the bytes flow. False: the header could not be sent. */
+MUST_CHECK bool tcp_open(struct tcp *tcp);
+/* The connect came to nothing: another endpoint, or the end. */
+void tcp_connect_failed(struct tcp *tcp, enum reason reason);
 
 /* ---- tcp_flow.c: moving bytes ---- */
 

@@ -7,11 +7,6 @@
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/tcp.h"
 
-static struct retry_budget *budget_of(const struct tcp *tcp)
-{
-    return &tcp->backend->slots[tcp->worker->idx].budget;
-}
-
 /* One more at once; false: there is no place for it. */
 static bool take_place(struct tcp *tcp, size_t idx, struct limiter *limiter,
                        const struct limit *limit, uint64_t key)
@@ -127,6 +122,6 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
     if (backend_endpoints(tcp->backend)->policy.balance == BALANCE_HASH) {
         tcp->hash = affinity_client_key(&tcp->peer);
     }
-    retry_count_request(budget_of(tcp), worker_now(worker));
+    retry_count_request(&tcp_slot(tcp)->budget, worker_now(worker));
     tcp_try(tcp);
 }

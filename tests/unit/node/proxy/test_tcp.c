@@ -2,7 +2,7 @@
  * Ports of TCP routes in this process, one worker; the test is client and endpoint at once. What
  * goes wrong on the wire is tested at length by tests/process/test_tcp.py; here is each path once.
  *
- * covers: tcp.c tcp_accept.c tcp_flow.c tcp_poll.c tcp_port.c greet.c
+ * covers: tcp.c tcp_accept.c tcp_connect.c tcp_flow.c tcp_poll.c tcp_port.c greet.c
  */
 #include "node/base/mem.h"
 #include "node/proxy/proxy.h"
