@@ -230,9 +230,10 @@ size_t tcp_take_early(struct tcp *tcp)
         return 0;
     }
     ssize_t n = recv(client->fd, tcp->worker->scratch, EARLY_BYTES, 0);
-    /* An end or an error is met again once the endpoint is there; what comes later is told when
-     * watching begins. */
-    client->readable = n == 0 || n == EARLY_BYTES || (n < 0 && errno != EAGAIN);
+    /* An end or an error is met again once the endpoint is there; so is what was announced while
+     * the client was watched already. Of one that is not, all is told when watching begins. */
+    client->readable = n == 0 || n == EARLY_BYTES || (n < 0 && errno != EAGAIN) || client->fin ||
+                       client->urgent || client->failed;
     return n > 0 ? (size_t)n : 0;
 }
 

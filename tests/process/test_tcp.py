@@ -488,6 +488,28 @@ def test_a_limit_makes_connections_wait(world):
     assert second.exactly(4) == b"kept"
 
 
+def test_all_that_a_waiting_client_sent_arrives(world):
+    """Bytes and the end, sent while it waited for a place."""
+    def after_all(wire, _):
+        wire.send(b"go\n")
+        wire.send(b"got %d" % len(wire.rest()))
+
+    driver, origin = world(after_all, workers=1, queue_ms=60000, client_fin_ms=60000)
+    driver.backend("b", origin, limit=1, queue=5)
+    port = driver.open_port("b")
+    first = dial(port)
+    first.until(b"\n")
+    waiting = [dial(port) for _ in range(3)]
+    for size, wire in zip((0, 5, 50000), waiting):
+        wire.send(b"x" * size)
+        wire.sock.shutdown(socket.SHUT_WR)
+    until(lambda: driver.connections() == 4, "all wait")
+    first.sock.shutdown(socket.SHUT_WR)
+    assert first.rest() == b"got 0"
+    for size, wire in zip((0, 5, 50000), waiting):
+        assert wire.rest() == b"go\ngot %d" % size
+
+
 def test_waiting_ends_in_time(world):
     driver, origin = world(says("hello"), workers=1, queue_ms=200)
     driver.backend("b", origin, limit=1, queue=5)
