@@ -219,7 +219,7 @@ def test_storm(make_cluster, show):
     ports = [free_port() for _ in range(PORTS)]
     weather = Weather(node.api, foes.rng("weather"), http, raw, ports)
     weather.api.apply(documents(*weather.everything()))
-    clients = storm.Clients(foes, node.http_port, HOSTS, ports)
+    clients = storm.Clients(foes, node, HOSTS, ports)
     most = 0.0
     try:
         foes.run("client", clients.step, 20)
@@ -236,6 +236,9 @@ def test_storm(make_cluster, show):
     for endpoint in http + raw:
         endpoint.close()
     until(lambda: at_rest(node), f"seed {seed}: everything is at rest", 20)
+    for name in ("skein_requests_total", "skein_tunnels_total", "skein_tcp_bytes_total",
+                 "skein_proxy_header_faults_total", "skein_backend_queued_total"):
+        assert node.api.metric(name) > 0, f"seed {seed}: {name}: nothing of the kind happened"
     weather.calm(gentle.address)
     for host in HOSTS:
         # The only place of its route and of its client, so none was lost. It is free again when the

@@ -314,10 +314,12 @@ class Endpoint:
 # ---- clients ----
 
 class Clients:
-    """Of one node. hosts: what they ask for; ports: of TCP routes."""
+    """Of one node. hosts: what they ask for; ports: of its TCP routes."""
 
-    def __init__(self, foes, port, hosts, ports):
-        self.foes, self.port, self.hosts, self.ports = foes, port, hosts, ports
+    def __init__(self, foes, node, hosts, ports):
+        self.foes, self.hosts = foes, hosts
+        self.http = ("127.0.0.1", node.http_port)
+        self.tcp = [(node.tcp_host, port) for port in ports]
         self.waiting = []
         self.lock = threading.Lock()
 
@@ -329,13 +331,13 @@ class Clients:
         self.foes.count(f"client {kind}")
         getattr(self, f"_{kind}")(rng)
 
-    def _dial(self, port=None, source=None):
+    def _dial(self, place=None, source=None):
         sock = socket.socket()
         sock.settimeout(_PATIENCE)
         try:
             if source is not None:
                 sock.bind((source, 0))
-            sock.connect(("127.0.0.1", port or self.port))
+            sock.connect(place or self.http)
         except OSError:
             sock.close()
             raise
@@ -410,7 +412,7 @@ class Clients:
 
     def _idle(self, rng):
         """Connections that say little or nothing, for a while."""
-        sock = self._dial(rng.choice((None, *self.ports)))
+        sock = self._dial(rng.choice((self.http, *self.tcp)))
         sock.sendall(rng.choice((b"", b"\r\n", b"GET / HT", b"G")))
         with self.lock:
             self.waiting.append(sock)
@@ -444,7 +446,7 @@ class Clients:
             self._done(sock, rng)
 
     def _tcp(self, rng):
-        sock = self._dial(rng.choice(self.ports))
+        sock = self._dial(rng.choice(self.tcp))
         try:
             sock.settimeout(0.3)
             for _ in range(rng.randint(0, 5)):
@@ -457,7 +459,7 @@ class Clients:
             self._done(sock, rng)
 
     def _proxy(self, rng):
-        sock = self._dial(rng.choice((None, *self.ports)), PROXY_SOURCE)
+        sock = self._dial(rng.choice((self.http, *self.tcp)), PROXY_SOURCE)
         try:
             address = f"{rng.randint(1, 250)}.{rng.randint(0, 250)}.3.4"
             v1 = f"PROXY TCP4 {address} 10.0.0.1 1234 80\r\n".encode()
