@@ -305,7 +305,11 @@ static enum place seek_again(const struct look *look, struct waiter *waiter,
         leave(waiter, NULL);
         return PLACE_LATE;
     }
-    wait_on(waiter, look->wanted, look->how.tried_count != 0);
+    /* Not for this one: it has tried the endpoint, or only holders may go there (drain). */
+    bool suits_others =
+        waiter->place != NULL &&
+        !endpoint_is_full(waiter->place, look->set->policy.connections_per_endpoint_max);
+    wait_on(waiter, look->wanted, suits_others);
     return PLACE_WAITING;
 }
 
@@ -383,13 +387,14 @@ bool place_is_there(struct worker *worker, const struct place_ask *ask)
 
 void place_late(struct waiter *waiter)
 {
-    if (waiter->list == NULL) {
-        return; /* its turn has come in this very event */
-    }
+    /* Another worker may be calling it. */
     (void)pthread_mutex_lock(&waiter->backend->lock);
+    bool waits = waiter->list != NULL;
     unlink_locked(waiter);
     (void)pthread_mutex_unlock(&waiter->backend->lock);
-    waiter->on_turn(waiter);
+    if (waits) { /* else its turn has come in this very event */
+        waiter->on_turn(waiter);
+    }
 }
 
 void place_give_back(struct worker *worker, struct backend *backend, struct endpoint *endpoint)

@@ -295,6 +295,43 @@ static void test_a_place_that_does_not_suit_goes_to_the_next(void **state)
     give_back(&other);
 }
 
+/* Endpoint `idx` of two takes nobody but its holders from now on. */
+static void drain_one(uint16_t idx)
+{
+    struct proxy_endpoint from[2];
+    for (uint16_t i = 0; i < 2; i++) {
+        from[i] = (struct proxy_endpoint){.weight = 1, .draining = i == idx};
+        from[i].addr = entry(i)->addr;
+    }
+    struct err_info err;
+    assert_int_equal(backend_replace(backend, &policy, from, 2, &err), RC_OK);
+    deliver();
+}
+
+static void test_a_place_that_is_for_holders_only_reaches_them(void **state)
+{
+    (void)state;
+    configure(2, 1, 5);
+    struct seeker one = begin(0), two = begin(0), anyone = begin(0), holder = begin(1);
+    seek(&one);
+    seek(&two);
+    drain_one((uint16_t)(addr_port(&two.got->addr) - 1));
+    seek(&anyone);
+    assert_int_equal(anyone.last, PLACE_WAITING);
+    holder.wanted = two.got;
+    seek(&holder);
+    assert_int_equal(holder.last, PLACE_WAITING);
+    give_back(&two); /* anyone is the oldest, and may not have it */
+    assert_int_equal(anyone.last, PLACE_WAITING);
+    deliver();
+    assert_int_equal(holder.last, PLACE_TAKEN);
+    assert_ptr_equal(holder.got, holder.wanted);
+    give_back(&one);
+    assert_int_equal(anyone.last, PLACE_TAKEN);
+    give_back(&anyone);
+    give_back(&holder);
+}
+
 static void test_changes_call_everybody(void **state)
 {
     (void)state;
@@ -327,6 +364,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_time_ends_the_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_holders_wait_for_one_endpoint, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_place_that_does_not_suit_goes_to_the_next, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_place_that_is_for_holders_only_reaches_them, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_changes_call_everybody, setup, teardown),
     };
