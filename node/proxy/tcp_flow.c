@@ -21,9 +21,13 @@ enum {
     EARLY_BYTES = 8192, /* taken of what a client sent before its endpoint was connected to */
 };
 
-/* Send; how much was taken, 0: nothing now, -1: it failed. */
+/*
+ * Send; how much was taken, 0: nothing now, -1: it failed. When these bytes are the last ones, the
+ * end that follows in this event leaves with them, in one packet.
+ */
 static ssize_t flow_send(struct tcp_flow *flow, const char *bytes, size_t len)
 {
+    int how = flow->ended ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
     struct tcp_side *to = flow->to;
     if (!to->nodelay && (to->sent || len > ONE_SEGMENT_BYTES)) {
         int on = 1;
@@ -33,7 +37,7 @@ static ssize_t flow_send(struct tcp_flow *flow, const char *bytes, size_t len)
     to->sent = true;
     ssize_t n;
     do {
-        n = send(to->fd, bytes, len, MSG_NOSIGNAL);
+        n = send(to->fd, bytes, len, how);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
         return errno == EAGAIN ? 0 : -1;
