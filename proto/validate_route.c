@@ -289,6 +289,10 @@ static void check_sticky(struct faults *faults, const Skein__Sticky *sticky)
     check_token(faults, "cookie", sticky->cookie, "cookie name");
     check_duration(faults, "maxAge", sticky->max_age, 1000, 400ULL * 86400000);
     check_path(faults, "path", sticky->path);
+    if (sticky->path != NULL && strchr(sticky->path, ';') != NULL) {
+        /* RFC 6265 4.1.1: what follows would be an attribute of its own. */
+        fault_field(faults, "path", "has a ; which ends a cookie's path");
+    }
     faults_leave(faults, mark);
 }
 

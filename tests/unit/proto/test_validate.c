@@ -202,6 +202,8 @@ static void route_policies_fail_closed(void **state)
                   "usual\n"
                   "spec.sticky.maxAge: 1ms is below 1s\n"
                   "spec.sticky.path: \"x\" does not start with /\n");
+    assert_faults(ROUTE "  sticky: {cookie: a, path: '/x;Domain=example.com'}\n",
+                  "spec.sticky.path: has a ; which ends a cookie's path\n");
     assert_faults(ROUTE "  retries: {attempts: 11, 'on': [Status]}\n",
                   "spec.retries.attempts: 11 is above 10\n"
                   "spec.retries.statuses: is missing; \"on\" has Status\n");
