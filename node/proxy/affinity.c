@@ -250,13 +250,16 @@ void affinity_hide_cookie(struct exchange *exchange, const struct exchange_reque
     struct h1_head *head = request->head;
     for (uint32_t i = 0; first_cookies(head) != NULL && i < head->field_count; i++) {
         struct h1_field *field = &head->fields[i];
+        if (field->id != H1_COOKIE || field->drop || field->hop) {
+            continue; /* none, or it does not go out anyway */
+        }
         struct run text = field_value(field, request->bytes);
         struct cookie cookie;
         size_t cursor = 0;
-        while (field->id == H1_COOKIE && !field->drop && cookie_next(text, &cursor, &cookie)) {
+        while (!field->drop && cookie_next(text, &cursor, &cookie)) {
             field->drop = is_named(&cookie, sticky->cookie, sticky->cookie_len);
         }
-        if (!field->drop || field->id != H1_COOKIE) {
+        if (!field->drop) {
             continue;
         }
         const char *before = "Cookie: ";

@@ -4,6 +4,7 @@
 #include "node/proxy/affinity.h"
 
 #include "node/base/mem.h"
+#include "node/http/h1_edit.h"
 #include "node/proxy/rules.h"
 #include "tests/support/unit.h"
 
@@ -172,6 +173,15 @@ static void test_the_cookie_is_hidden(void **state)
         assert_null(strstr(out.data, " sid="));
         buf_deinit(&out);
     }
+    /* What was taken out before does not come back. */
+    parse("/", "Cookie: a=1; sid=1\r\n");
+    h1_drop_id(&head, H1_COOKIE);
+    struct h1_out gone = {0};
+    affinity_hide_cookie(exchange, &request, &gone);
+    assert_int_equal(gone.extra_len, 0);
+    parse("/", "Connection: cookie\r\nCookie: a=1; sid=1\r\n");
+    affinity_hide_cookie(exchange, &request, &gone);
+    assert_int_equal(gone.extra_len, 0);
     /* What stood there before stays. */
     parse("/", "Cookie: a=1; sid=1\r\n");
     struct h1_out how = {.extra = "X: y\r\n", .extra_len = 6};
