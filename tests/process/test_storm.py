@@ -23,7 +23,7 @@ pytestmark = pytest.mark.smoke
 NAMESPACE = "storm"
 ROUTES, BACKENDS, PORTS = 5, 3, 2
 HOSTS = [f"h{i}.storm.test" for i in range(ROUTES)]
-MEMORY_MIB = 300
+MEMORY_MIB = 120
 
 ROUTE = {
     "timeouts": [{"server": "300ms", "client": "300ms"}, {"request": "500ms"}, {"connect": "200ms"},
@@ -203,42 +203,58 @@ def at_rest(node):
     return True
 
 
-def test_storm(make_cluster, show):
-    seed = int(os.environ.get("SKEIN_STORM_SEED", "4711"))
-    seconds = float(os.environ.get("SKEIN_STORM_SECONDS", "20"))
-    foes = storm.Foes(seed)
-    http = [storm.Endpoint(foes, f"http{i}") for i in range(4)]
-    raw = [storm.Endpoint(foes, f"raw{i}", raw=True) for i in range(2)]
-    gentle = storm.Endpoint(storm.Foes(seed), "gentle")
-    gentle.gentle = True
-    node = make_cluster(1, workers=int(os.environ.get("SKEIN_STORM_WORKERS", "2")))[0]
-    node.start(extra=["--listen.proxyProtocol.trusted", f"{storm.PROXY_SOURCE}/32",
-                      "--listen.maxConnections", "400", "--node.drainTimeout", "5s",
-                      "--log.access", os.path.join(node.folder, "access")])
-    node.wait_ready()
-    ports = [free_port() for _ in range(PORTS)]
-    weather = Weather(node.api, foes.rng("weather"), http, raw, ports)
-    weather.api.apply(documents(*weather.everything()))
-    clients = storm.Clients(foes, node, HOSTS, ports)
-    most = 0.0
-    try:
-        foes.run("client", clients.step, 20)
+class Scene:
+    """A node, everything that is configured on it, and who storms."""
+
+    def __init__(self, make_cluster):
+        self.seed = int(os.environ.get("SKEIN_STORM_SEED", "4711"))
+        self.foes = storm.Foes(self.seed)
+        http = [storm.Endpoint(self.foes, f"http{i}") for i in range(4)]
+        raw = [storm.Endpoint(self.foes, f"raw{i}", raw=True) for i in range(2)]
+        self.endpoints = http + raw
+        self.node = make_cluster(1, workers=int(os.environ.get("SKEIN_STORM_WORKERS", "2")))[0]
+        self.node.start(extra=[
+            "--listen.proxyProtocol.trusted", f"{storm.PROXY_SOURCE}/32", "--listen.maxConnections", "400",
+            "--node.drainTimeout", "3s", "--log.access", os.path.join(self.node.folder, "access")])
+        self.node.wait_ready()
+        ports = [free_port() for _ in range(PORTS)]
+        self.weather = Weather(self.node.api, self.foes.rng("weather"), http, raw, ports)
+        self.weather.api.apply(documents(*self.weather.everything()))
+        self.clients = storm.Clients(self.foes, self.node, HOSTS, ports)
+        self.memory = 0.0
+
+    def rage(self, seconds):
+        """Changes while the clients storm, who go on afterwards."""
+        node = self.node
+        self.foes.run("client", self.clients.step, 20)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            weather.change()
-            foes.pause(0.02)
-            if weather.changes % 20 == 0:
+            self.weather.change()
+            self.foes.pause(0.02)
+            if self.weather.changes % 20 == 0:
                 parse(node.api.call("GET", "/metrics", expect=200).text)
-                most = max(most, chaos.memory_mib(node))
+                self.memory = max(self.memory, chaos.memory_mib(node))
             assert node.is_running(), node.log_tail()
+
+    def end(self):
+        self.foes.stop()
+        for endpoint in self.endpoints:
+            endpoint.close()
+
+
+def test_storm(make_cluster, show):
+    scene = Scene(make_cluster)
+    seed, node, weather, foes = scene.seed, scene.node, scene.weather, scene.foes
+    try:
+        scene.rage(float(os.environ.get("SKEIN_STORM_SECONDS", "20")))
     finally:
-        foes.stop()
-    for endpoint in http + raw:
-        endpoint.close()
+        scene.end()
     until(lambda: at_rest(node), f"seed {seed}: everything is at rest", 20)
     for name in ("skein_requests_total", "skein_tunnels_total", "skein_tcp_bytes_total",
                  "skein_proxy_header_faults_total", "skein_backend_queued_total"):
         assert node.api.metric(name) > 0, f"seed {seed}: {name}: nothing of the kind happened"
+    gentle = storm.Endpoint(storm.Foes(seed), "gentle")
+    gentle.gentle = True
     weather.calm(gentle.address)
     for host in HOSTS:
         # The only place of its route and of its client, so none was lost. It is free again when the
@@ -248,11 +264,21 @@ def test_storm(make_cluster, show):
     gentle.foes.stop()
     gentle.close()
     until(lambda: at_rest(node), f"seed {seed}: everything is at rest once more", 20)
-    assert most < MEMORY_MIB or chaos.is_sanitized(node), f"{most:.0f} MiB"
+    assert scene.memory < MEMORY_MIB or chaos.is_sanitized(node), f"{scene.memory:.0f} MiB"
     assert not chaos.error_lines(node), chaos.error_lines(node)
     begin = time.monotonic()
     node.stop()
     took = time.monotonic() - begin
     assert not node.faults(), node.faults()
     show(f"seed {seed}: {weather.changes} changes, {sum(foes.done.values())} deeds of "
-         f"{len(foes.done)} kinds, at most {most:.0f} MiB; ended in {took:.1f} s")
+         f"{len(foes.done)} kinds, at most {scene.memory:.0f} MiB; ended in {took:.1f} s")
+
+
+def test_a_node_stops_in_the_storm(make_cluster):
+    scene = Scene(make_cluster)
+    try:
+        scene.rage(3)
+        scene.node.stop(10)  # within the time of draining, and with exit code 0
+    finally:
+        scene.end()
+    assert not scene.node.faults(), scene.node.faults()
