@@ -179,9 +179,9 @@ void place_call_all_mt(struct backend *backend)
 static void leave(struct waiter *waiter, struct endpoint *taken)
 {
     struct backend *backend = waiter->backend;
-    struct endpoint *place = waiter->place;
     (void)pthread_mutex_lock(&backend->lock);
     unlink_locked(waiter);
+    struct endpoint *place = waiter->place; /* whoever was about to call it has done so */
     (void)atomic_fetch_sub_explicit(counted_in(waiter), 1, memory_order_seq_cst);
     (void)atomic_fetch_sub_explicit(&backend->queue.length, 1, memory_order_seq_cst);
     (void)pthread_mutex_unlock(&backend->lock);
