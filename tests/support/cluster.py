@@ -19,6 +19,7 @@ from support.wait import SLOW, Hopeless, Timeout, until
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.path.abspath(os.environ.get("SKEIN_BIN", os.path.join(TOP, "build/release")))
+_TSAN_KNOWN = os.path.join(TOP, "tests/support/tsan.supp")
 SKEIND = os.path.join(BIN, "skeind")
 SKEINCTL = os.path.join(BIN, "skeinctl")
 
@@ -32,7 +33,7 @@ def _sanitizer_options(log_prefix):
     return {
         "ASAN_OPTIONS": f"log_path={log_prefix}:detect_stack_use_after_return=0:abort_on_error=0",
         "UBSAN_OPTIONS": f"log_path={log_prefix}:print_stacktrace=1",
-        "TSAN_OPTIONS": f"log_path={log_prefix}:halt_on_error=0",
+        "TSAN_OPTIONS": f"log_path={log_prefix}:halt_on_error=0:suppressions={_TSAN_KNOWN}",
         "LSAN_OPTIONS": "report_objects=1",
     }
 
