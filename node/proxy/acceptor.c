@@ -17,6 +17,7 @@
 
 enum {
     ACCEPTS_PER_EVENT = 4,
+    PATIENCE = 16, /* an accept in vain costs as much as several events */
     BACKLOG = 4096,
 };
 
@@ -123,11 +124,16 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     struct acceptor *acceptor = poll->data;
     struct worker *worker = acceptor->worker;
     bool follows = acceptor->last_turn + 1 >= worker->turn;
+    if (acceptor->patience != 0) {
+        acceptor->patience--;
+        follows = false;
+    }
     acceptor->budget = follows ? MIN(acceptor->budget * 2, (uint32_t)ACCEPTS_PER_EVENT) : 1;
     acceptor->last_turn = worker->turn;
     for (uint32_t i = 0; i < acceptor->budget && !acceptor->paused && !acceptor->closed; i++) {
         if (!accept_one(acceptor)) {
             acceptor->budget = 1;
+            acceptor->patience = PATIENCE;
             break;
         }
         if (worker->client_count >= worker->clients_max) {

@@ -27,6 +27,7 @@ struct acceptor {
     uint16_t port;
     char text[ADDR_TEXT_MAX]; /* where it listens */
     uint32_t budget;          /* connections per event: grows while events follow each other */
+    uint32_t patience;        /* events to take one connection each: looking for more failed */
     uint64_t last_turn;       /* of the loop, that had an event */
     bool opened;              /* poll is initialised */
     bool paused;

@@ -579,11 +579,21 @@ void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
     client->client_ms = settings->defaults.timeouts.client_ms;
     worker_deadline(worker, &client->timer, settings->defaults.timeouts.client_header_ms);
-    sock_read_now(&client->sock);
-    if (client->state == CLIENT_BUSY && client->request_done) {
-        sock_start_late(&client->sock); /* nothing is expected before the response */
-    } else {
-        sock_start(&client->sock);
+    sock_read_soon(&client->sock);
+}
+
+void client_read_fresh(struct worker *worker)
+{
+    struct sock *sock;
+    while ((sock = sock_take_fresh(worker)) != NULL) {
+        struct client *client = CONTAINER_OF(sock, struct client, sock);
+        sock_read_now(sock);
+        if (client->state == CLIENT_BUSY && client->request_done) {
+            sock_start_late(sock); /* nothing is expected before the response */
+        } else {
+            sock_start(sock);
+        }
+        worker_settle(worker);
     }
 }
 
@@ -591,6 +601,7 @@ void client_drain_all(struct worker *worker)
 {
     struct client *client;
     struct client *next;
+    client_read_fresh(worker); /* one that was accepted has its request served */
     DL_FOREACH_SAFE (worker->clients, client, next) {
         if (client->state == CLIENT_IDLE) {
             client_close_idle(client);

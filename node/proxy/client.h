@@ -85,6 +85,9 @@ struct client {
 void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
                    const struct addr *peer, const struct addr *local);
 
+/* Before the next poll: read those that were accepted in this turn. */
+void client_read_fresh(struct worker *worker);
+
 /* The worker drains: close what is idle; what is busy closes after its response. */
 void client_drain_all(struct worker *worker);
 void client_close_all(struct worker *worker);

@@ -42,7 +42,7 @@ void client_close_when_sent(struct client *client)
 void client_all_sent(struct client *client)
 {
     client->closing_soon = false;
-    if (client->sock.late && !sock_is_quiet(&client->sock)) {
+    if (client->sock.late && sock_has_input(&client->sock)) {
         /* Nothing was read since the request, and more came behind it. */
         client->linger = true;
         sock_start(&client->sock);

@@ -29,7 +29,7 @@ void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *
     sock->adopted = sock->paused = sock->eof = sock->late = sock->dirty = sock->connecting =
         sock->writing = false;
     sock->full = sock->want_drain = sock->finished = sock->write_dead = sock->closing = false;
-    sock->unread = false;
+    sock->unread = sock->fresh = false;
 }
 
 int sock_connect(struct sock *sock, struct worker *worker, const struct sock_ops *ops,
@@ -105,8 +105,9 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 static void sock_not_late(struct sock *sock)
 {
     if (sock->late) {
-        sock->late = false;
-        DL_DELETE2(sock->worker->late, sock, late_prev, late_next);
+        struct sock **list = sock->fresh ? &sock->worker->fresh : &sock->worker->late;
+        sock->late = sock->fresh = false;
+        DL_DELETE2(*list, sock, late_prev, late_next);
     }
 }
 
@@ -123,6 +124,22 @@ void sock_start_waiting(struct worker *worker)
     while (worker->late != NULL) {
         sock_start(worker->late);
     }
+}
+
+void sock_read_soon(struct sock *sock)
+{
+    ASSERT(!sock->late && !sock->adopted && !sock->closing);
+    sock->late = sock->fresh = true;
+    DL_APPEND2(sock->worker->fresh, sock, late_prev, late_next);
+}
+
+struct sock *sock_take_fresh(struct worker *worker)
+{
+    struct sock *sock = worker->fresh;
+    if (sock != NULL) {
+        sock_not_late(sock);
+    }
+    return sock;
 }
 
 void sock_start(struct sock *sock)
@@ -419,6 +436,12 @@ bool sock_is_quiet(const struct sock *sock)
     char byte;
     ssize_t n = recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n < 0 && errno == EAGAIN;
+}
+
+bool sock_has_input(const struct sock *sock)
+{
+    char byte;
+    return recv(sock->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 /* Nothing of libuv's is left: give back the memory that waited and the owner. */

@@ -56,7 +56,7 @@ struct sock {
         uv_tcp_t tcp;               /* once it is adopted */
         struct {                    /* before */
             struct task gone;       /* for one that libuv never saw */
-            struct sock *late_prev; /* utlist: the worker's, started late */
+            struct sock *late_prev; /* utlist: the worker's late or fresh ones */
             struct sock *late_next;
         };
     };
@@ -73,7 +73,8 @@ struct sock {
     bool paused : 1;
     bool eof : 1; /* nothing more is read */
     bool dirty : 1;
-    bool late : 1; /* to be started by the next tick */
+    bool late : 1;  /* to be started by the next tick */
+    bool fresh : 1; /* and late: to be read before the next poll */
     bool connecting : 1;
     bool writing : 1;
     bool full : 1;
@@ -101,6 +102,11 @@ void sock_start(struct sock *sock);
  * registered at all, which saves it three system calls. sock_start makes it now. */
 void sock_start_late(struct sock *sock);
 void sock_start_waiting(struct worker *worker);
+
+/* Read it at the end of this turn of the loop, when it is more likely that something is there than
+ * right after the accept: until then it counts as late. sock_take_fresh gives them one by one. */
+void sock_read_soon(struct sock *sock);
+struct sock *sock_take_fresh(struct worker *worker);
 
 /* Leave reading to the owner, who is told by on_readable that there is something. */
 static inline void sock_leave_unread(struct sock *sock, bool unread)
@@ -142,6 +148,9 @@ bool sock_progressed(struct sock *sock);
 
 /* True when the peer has neither sent nor closed: an idle connection that can be used. */
 bool sock_is_quiet(const struct sock *sock);
+
+/* True when there is something to read: not so at its end, or after an error. */
+bool sock_has_input(const struct sock *sock);
 
 void sock_close(struct sock *sock);
 

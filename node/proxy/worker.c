@@ -143,6 +143,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     struct worker *worker = prepare->data;
     worker->turn++;
+    client_read_fresh(worker);
     qsbr_offline(worker->reader);
     if (worker->access != NULL) {
         access_log_wake(worker->access);
