@@ -13,10 +13,7 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 
-enum {
-    NAME_ROOM = 32, /* bytes that are looked at for a name */
-    FAR_ROOM = 64,  /* for a name, the first block of a value, and a line end */
-};
+enum { LINE_ROOM = 64 }; /* a line with so much behind its begin needs no look at the end */
 
 static inline __m128i load16(const char *bytes)
 {
@@ -51,13 +48,11 @@ static inline const char *find_odd(const char *at, const char *end)
 
 /* Which of 16 bytes of a name are those of a known one in any case. With one bit set in each, they
  * are equal: upper-case letters are that far from the lower-case ones, all others have it, but for
- * controls, which are left out. */
+ * controls. */
 static inline unsigned same_bits(__m128i name, const char *text)
 {
     __m128i lower = _mm_or_si128(name, _mm_set1_epi8(0x20));
-    __m128i same = _mm_cmpeq_epi8(lower, _mm_load_si128((const __m128i *)(const void *)text));
-    return (unsigned)_mm_movemask_epi8(
-        _mm_and_si128(same, _mm_cmpgt_epi8(name, _mm_set1_epi8(0x1f))));
+    return equal_bits(lower, _mm_load_si128((const __m128i *)(const void *)text));
 }
 
 /* A name that is not in the table, or too short for it. */
@@ -73,15 +68,19 @@ static __attribute__((noinline)) size_t take_other_name(struct h1_field *field, 
 }
 
 /* The name at the begin of a line, of which 32 bytes may be read, into field; returns its length.
- * 0: there is none that is plainly a token. */
+ * 0: there is none that is plainly a token. Controls may stand in it where a known name has another
+ * byte, since equal is what differs by one bit: the caller has looked for them. */
 static inline size_t take_name(struct h1_field *field, const char *name)
 {
     __m128i first = load16(name);
     unsigned colons = equal_bits(first, _mm_set1_epi8(':'));
     if (UNLIKELY(colons == 0)) {
         colons = equal_bits(load16(name + 16), _mm_set1_epi8(':')) << 16;
+        if (colons == 0) {
+            return 0;
+        }
     }
-    size_t len = colons != 0 ? (unsigned)__builtin_ctz(colons) : 0;
+    size_t len = (unsigned)__builtin_ctz(colons);
     if (LIKELY(len >= 4)) {
         const struct h1_known_name *known = h1_known_slot(name, len);
         uint64_t same = same_bits(first, known->text);
@@ -95,15 +94,6 @@ static inline size_t take_name(struct h1_field *field, const char *name)
     return take_other_name(field, name, len);
 }
 
-/* The same close to the end of what may be read. */
-static __attribute__((noinline)) size_t take_last_name(struct h1_field *field, const char *name,
-                                                       const char *end)
-{
-    char padded[NAME_ROOM] = {0};
-    memcpy(padded, name, (size_t)(end - name));
-    return take_name(field, padded);
-}
-
 size_t h1_quick_line(const char *bytes, size_t len)
 {
     if (len < 16) {
@@ -113,61 +103,82 @@ size_t h1_quick_line(const char *bytes, size_t len)
     return end - at >= 2 && at[0] == '\r' && at[1] == '\n' ? (size_t)(at - bytes) : 0;
 }
 
-/* A value without white space around it. */
-static inline bool is_trimmed(const char *value, const char *end)
+/* Where a line ends that does not within its first 32 bytes; 0: not before end. */
+static __attribute__((noinline)) size_t far_stop(const char *line, const char *end)
 {
-    return *value != ' ' && (end[-1] != ' ' || end == value);
+    const char *at = find_odd(line + 32, end);
+    return end - at >= 2 ? (size_t)(at - line) : 0;
 }
 
-/* Field lines up to the empty one, which is where the next line begins then. False: not usual. */
-static bool take_lines(struct h1_head *head, const char *bytes, const char **line_io,
-                       const char *end, struct h1_field *stop, struct h1_notes *notes)
+/* A line that begins in the last LINE_ROOM bytes gets zeros behind its end. Returns where it is. */
+static inline const char *put_tail(char tail[2 * LINE_ROOM], const char *bytes, size_t off,
+                                   size_t len)
 {
-    const char *line = *line_io;
-    struct h1_field *field = head->fields;
-    while (LIKELY(end - line >= 2 && line[0] != '\r')) {
-        if (UNLIKELY(field == stop)) {
-            return false;
-        }
-        bool is_far = end - line >= FAR_ROOM; /* nothing of this line is close to the end */
-        size_t len = LIKELY(is_far || end - line >= NAME_ROOM) ? take_name(field, line)
-                                                               : take_last_name(field, line, end);
-        const char *value = line + len + 1;
-        if (UNLIKELY(len == 0 || (!is_far && end - value < 4))) {
-            return false;
-        }
-        value += *value == ' ';
-        unsigned odd = is_far ? odd_bits(value) : 0;
-        const char *at = odd != 0 ? value + (unsigned)__builtin_ctz(odd) : find_odd(value, end);
-        if (UNLIKELY((odd == 0 && end - at < 4) || memcmp(at, "\r\n", 2) != 0 ||
-                     !is_trimmed(value, at))) {
-            return false;
-        }
-        field->name.off = (uint16_t)(line - bytes);
-        field->value.off = (uint16_t)(value - bytes);
-        field->value.len = (uint16_t)(at - value);
-        if (UNLIKELY(h1_note_field(head, bytes, field, notes) != 0)) {
-            return false;
-        }
-        line = at + 2;
-        field++;
+    memset(tail + LINE_ROOM, 0, LINE_ROOM);
+    if (LIKELY(len >= LINE_ROOM)) {
+        memcpy(tail, bytes + len - LINE_ROOM, LINE_ROOM);
+    } else {
+        memcpy(tail + LINE_ROOM - len, bytes, len);
     }
+    return tail + LINE_ROOM - (len - off);
+}
+
+/* Field lines up to the empty one, where the next line begins then. False: not usual. */
+static inline bool take_lines(struct h1_head *head, const char *bytes, size_t *off_io, size_t len,
+                              const struct h1_field *stop, struct h1_notes *notes)
+{
+    char tail[2 * LINE_ROOM];
+    size_t off = *off_io, far = len > LINE_ROOM ? len - LINE_ROOM : 0;
+    const char *line = bytes + off, *end = bytes + len;
+    struct h1_field *field = head->fields;
+    uint64_t present = 0;
+    for (;; field++) {
+        if (UNLIKELY(off > far)) {
+            line = put_tail(tail, bytes, off, len);
+            end = tail + sizeof(tail);
+            far = len;
+        }
+        if (UNLIKELY(*line == '\r' || field == stop)) {
+            break;
+        }
+        unsigned odd = odd_bits(line) | odd_bits(line + 16) << 16;
+        size_t stop_at = LIKELY(odd != 0) ? (unsigned)__builtin_ctz(odd) : far_stop(line, end);
+        size_t name_len = take_name(field, line);
+        size_t value = name_len + 1;
+        value += line[value] == ' ';
+        if (UNLIKELY(name_len == 0 || stop_at < value || memcmp(line + stop_at, "\r\n", 2) != 0 ||
+                     line[value] == ' ' || (line[stop_at - 1] == ' ' && stop_at != value))) {
+            return false;
+        }
+        field->name.off = (uint16_t)off;
+        field->value.off = (uint16_t)(off + value);
+        field->value.len = (uint16_t)(stop_at - value);
+        if (UNLIKELY(field->special)) {
+            notes->present = present;
+            if (h1_note_field(head, bytes, field, notes) != 0) {
+                return false;
+            }
+        }
+        present |= H1_BIT(field->id & 63);
+        line += stop_at + 2;
+        off += stop_at + 2;
+    }
+    notes->present = present;
     head->field_count = (uint32_t)(field - head->fields);
-    *line_io = line;
-    return true;
+    *off_io = off;
+    return memcmp(line, "\r\n", 2) == 0;
 }
 
 bool h1_quick_fields(struct h1_head *head, const char *bytes, size_t begin, size_t len,
                      uint32_t fields_max)
 {
-    const char *line = bytes + begin, *end = bytes + len;
+    size_t off = begin;
     struct h1_notes notes = {0};
-    struct h1_field *stop = head->fields + MIN(fields_max, head->fields_cap);
-    if (!take_lines(head, bytes, &line, end, stop, &notes) || end - line < 2 ||
-        memcmp(line, "\r\n", 2) != 0) {
+    const struct h1_field *stop = head->fields + MIN(fields_max, head->fields_cap);
+    if (!take_lines(head, bytes, &off, len, stop, &notes)) {
         return false;
     }
-    head->len = (uint32_t)(line + 2 - bytes);
+    head->len = (uint32_t)off + 2;
     return h1_settle_fields(head, bytes, &notes) == 0;
 }
 

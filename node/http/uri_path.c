@@ -185,10 +185,10 @@ static bool is_plain(const char *path, size_t len)
         return is_plain_slow(path, len);
     }
     size_t at = 0;
-    while (at + 8 <= len && is_plain8(path + at)) {
+    while (at + 8 < len && is_plain8(path + at)) {
         at += 7;
     }
-    return at + 8 > len && is_plain8(path + len - 8) ? true : is_plain_slow(path, len);
+    return at + 8 >= len && is_plain8(path + len - 8) ? true : is_plain_slow(path, len);
 }
 #else
 static bool is_plain(const char *path, size_t len)

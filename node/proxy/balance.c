@@ -203,6 +203,10 @@ struct endpoint *balance_pick(const struct endpoint_set *set, const struct balan
     if (set->usable_count == 0) {
         return NULL;
     }
+    if (set->usable_count == 1 &&
+        balance_share(set, ask, set->entries[0].endpoint) == (uint32_t)ENDPOINT_SHARE_FULL) {
+        return set->entries[0].endpoint; /* whatever the policy */
+    }
     const struct set_entry *entry = policies[set->policy.balance](set, ask);
     if (entry == NULL && set->policy.balance != BALANCE_HASH) {
         entry = scan(set, ask);

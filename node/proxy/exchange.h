@@ -145,9 +145,7 @@ struct exchange {
     struct chunk *kept;              /* of the request, for the response; exchange_shape.c */
     struct limiter_place *places[2]; /* among those that are at once */
     uint64_t body_bytes_max;         /* 0: no limit */
-    struct addr client_addr;         /* who asks: the peer, or whom trusted proxies name */
 
-    struct proxy_timeouts timeouts; /* none is 0, but for request_ms */
     uint32_t retries_left;
     unsigned retry_on;       /* proxy_retry_on bits */
     uint32_t per_try_ms;     /* until the response head; 0: no limit */
@@ -155,15 +153,13 @@ struct exchange {
     struct endpoint *wanted; /* of the sticky cookie; a reference */
     struct race *race;       /* a second connect under way (race.h) */
 
-    struct chunk *head;  /* outgoing request head, kept while a repetition is possible */
-    struct chunkq body;  /* and the body so far */
-    struct buf trailers; /* of the request, empty but for chunked ones */
+    struct chunk *head; /* outgoing request head, kept while a repetition is possible */
+    struct chunkq body; /* and the body so far */
     enum h1_framing framing;
     enum h1_method method;
 
-    struct endpoint *tried[EXCHANGE_TRIED_MAX]; /* one reference each */
-    uint32_t tried_count;
-    enum reason failure; /* of the last try, for the answer when no other is left */
+    uint32_t tried_count; /* in tried */
+    enum reason failure;  /* of the last try, for the answer when no other is left */
 
     /* uv_hrtime; 0: not yet, or not known (exchange_account.c) */
     uint64_t start_ns;     /* first byte of the request */
@@ -204,9 +200,13 @@ struct exchange {
     char request_id[EXCHANGE_ID_MAX];
 
     /* Not zeroed; valid as said. */
-    struct waiter waiter;       /* rank: always */
-    struct wheel_entry timer;   /* timed: for the whole exchange */
-    struct exchange *race_prev; /* watched: utlist, the worker's */
+    struct addr client_addr;        /* who asks: the peer, or whom trusted proxies name */
+    struct proxy_timeouts timeouts; /* none is 0, but for request_ms; from exchange_route on */
+    struct buf trailers;            /* of the request, empty but for chunked ones */
+    struct endpoint *tried[EXCHANGE_TRIED_MAX]; /* tried_count: one reference each */
+    struct waiter waiter;                       /* rank: always */
+    struct wheel_entry timer;                   /* timed: for the whole exchange */
+    struct exchange *race_prev;                 /* watched: utlist, the worker's */
     struct exchange *race_next;
     uint32_t status_count; /* with PROXY_RETRY_STATUS */
     uint16_t statuses[PROXY_RETRY_STATUSES_MAX];

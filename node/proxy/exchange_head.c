@@ -8,7 +8,10 @@
 
 #include <stdio.h>
 
-enum { HEAD_BYTES_MAX = 66000 }; /* what a chunk holds */
+enum {
+    CHUNK_HEAD_BYTES = 900, /* what is taken for a head whose size is not known yet */
+    HEAD_BYTES_MAX = 66000, /* what a chunk holds */
+};
 
 /* After dot segments were removed: the canonical path with the query behind it. */
 static bool changed_target(struct worker *worker, const struct exchange_request *request,
@@ -76,6 +79,31 @@ static enum reason shape(struct exchange *exchange, const struct exchange_reques
     return reason == REASON_NONE && lines->full ? REASON_HEADERS_TOO_BIG : reason;
 }
 
+/* Into a chunk of the exchange's. */
+static enum reason write_head(struct exchange *exchange, const struct exchange_request *request,
+                              const struct h1_out *how)
+{
+    struct worker *worker = exchange->worker;
+    const struct h1_head *head = request->head;
+    struct chunk *chunk = chunk_take(&worker->chunks, CHUNK_HEAD_BYTES);
+    struct buf out = {.data = chunk->bytes, .size = chunk->size, .cap_bytes = chunk->size - 1};
+    int rc = h1_write_request(&out, head, request->bytes, how);
+    if (UNLIKELY(rc == RC_FULL)) {
+        buf_reset(&worker->head_out);
+        rc = h1_write_request(&worker->head_out, head, request->bytes, how);
+        out.len = worker->head_out.len;
+        chunk_put(&worker->chunks, chunk);
+        if (rc == RC_FULL || out.len > HEAD_BYTES_MAX) {
+            return REASON_HEADERS_TOO_BIG;
+        }
+        chunk = chunk_take(&worker->chunks, out.len);
+        memcpy(chunk->bytes, worker->head_out.data, out.len);
+    }
+    chunk->end = (uint32_t)out.len;
+    exchange->head = chunk;
+    return rc == RC_OK ? REASON_NONE : REASON_BAD_HOST;
+}
+
 enum reason exchange_build_head(struct exchange *exchange, const struct exchange_request *request,
                                 const struct uri_path *path, struct policy_base *base,
                                 enum forwarded_policy policy)
@@ -109,17 +137,10 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
             return REASON_HEADERS_TOO_BIG;
         }
     }
-    buf_reset(&worker->head_out);
-    int rc = h1_write_request(&worker->head_out, head, request->bytes, &how);
-    if (rc == RC_FULL || worker->head_out.len > HEAD_BYTES_MAX) {
-        return REASON_HEADERS_TOO_BIG;
+    enum reason reason = write_head(exchange, request, &how);
+    if (reason != REASON_NONE) {
+        return reason;
     }
-    if (rc != RC_OK) {
-        return REASON_BAD_HOST;
-    }
-    exchange->head = chunk_take(&worker->chunks, worker->head_out.len);
-    memcpy(exchange->head->bytes, worker->head_out.data, worker->head_out.len);
-    exchange->head->end = (uint32_t)worker->head_out.len;
     exchange->framing = head->framing;
     exchange->method = head->method_id;
     exchange->upgrade = head->upgrade;

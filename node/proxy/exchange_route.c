@@ -112,7 +112,9 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
     host_ref(host);
     exchange->host = host;
     exchange->rule = rule;
-    resolve_timeouts(&exchange->timeouts, &rule->timeouts, &defaults->timeouts);
+    if (UNLIKELY(rule->timeouts_set)) {
+        resolve_timeouts(&exchange->timeouts, &rule->timeouts, &defaults->timeouts);
+    }
     reason = admit(exchange, request, &path, answer);
     if (reason != REASON_NONE) {
         return reason;

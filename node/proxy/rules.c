@@ -187,6 +187,8 @@ static void rule_init(struct rule *rule, struct catalog *catalog, const struct p
     rule->path_len = strlen(from->path);
     rule->path_type = from->path_type;
     rule->timeouts = from->timeouts;
+    static const struct proxy_timeouts none;
+    rule->timeouts_set = memcmp(&rule->timeouts, &none, sizeof(none)) != 0;
     rule->forwarded_set = from->forwarded_set;
     rule->forwarded = from->forwarded;
     rule->targets = mem_array(from->target_count, sizeof(*rule->targets));

@@ -32,6 +32,7 @@ struct rule {
     size_t path_len;
     enum path_type path_type;
     struct proxy_timeouts timeouts; /* 0: the default */
+    bool timeouts_set;              /* any of them */
     bool forwarded_set;
     enum forwarded_policy forwarded;
     uint32_t target_count;
