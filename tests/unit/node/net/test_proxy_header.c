@@ -89,8 +89,8 @@ static void version_1_is_strict(void **state)
         "PROXY UDP4 192.0.2.1 198.51.100.7 1 443\r\n",
         "PROXY UNKNOWNX\r\n",
         "PROXY UNKNOWN\nx\r\n",
-        "PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff "
-        "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 655350\r\n",
+        ("PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff "
+         "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 655350\r\n"),
     };
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         assert_int_equal(parse(wrong[i], strlen(wrong[i])), RC_INVALID);
