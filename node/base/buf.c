@@ -20,7 +20,9 @@ void buf_init(struct buf *buf, size_t cap_bytes)
 
 void buf_deinit(struct buf *buf)
 {
-    MEM_FREE(buf->data);
+    if (buf->data != NULL) {
+        MEM_FREE(buf->data);
+    }
     buf->len = 0;
     buf->size = 0;
 }

@@ -43,7 +43,8 @@ static int take_length(struct h1_head *head, const char *value, size_t len)
  * the end of the body would be known but not its content (501); everything else has no known end
  * (400).
  */
-static int take_coding(struct h1_head *head, const char *value, size_t len)
+static __attribute__((noinline)) int take_coding(struct h1_head *head, const char *value,
+                                                 size_t len)
 {
     if (len == 7 && h1_same_word(value, "chunked", 7)) {
         head->framing = H1_BODY_CHUNKED;
@@ -164,11 +165,27 @@ static bool has_good_upgrade(const struct h1_head *head, const char *bytes)
     return found;
 }
 
-/* first: the only Connection field, or the first of `count`. */
-static int apply_connection(struct h1_head *head, const char *bytes, const struct h1_field *first,
-                            uint32_t count)
+/* All that Connection fields list. */
+static __attribute__((noinline)) int take_connections(struct h1_head *head, const char *bytes,
+                                                      const struct h1_field *first)
 {
     struct connection_options options = {0};
+    for (const struct h1_field *field = first; field != NULL; field = h1_find_next(head, field)) {
+        int rc = take_connection(head, bytes, field, &options);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    head->close_option = options.close;
+    head->keep_alive = !options.close && (head->minor == 1 || options.keep_alive);
+    head->upgrade = options.upgrade && head->minor == 1 && has_good_upgrade(head, bytes);
+    return 0;
+}
+
+/* first: the only Connection field, or the first of `count`. */
+static inline int apply_connection(struct h1_head *head, const char *bytes,
+                                   const struct h1_field *first, uint32_t count)
+{
     const char *value = bytes + first->value.off;
     if (LIKELY(count == 1)) { /* and one of these, as nearly always */
         if (first->value.len == 10 && h1_same_word(value, "keep-alive", 10)) {
@@ -180,16 +197,7 @@ static int apply_connection(struct h1_head *head, const char *bytes, const struc
             return 0;
         }
     }
-    for (const struct h1_field *field = first; field != NULL; field = h1_find_next(head, field)) {
-        int rc = take_connection(head, bytes, field, &options);
-        if (rc != 0) {
-            return rc;
-        }
-    }
-    head->close_option = options.close;
-    head->keep_alive = !options.close && (head->minor == 1 || options.keep_alive);
-    head->upgrade = options.upgrade && head->minor == 1 && has_good_upgrade(head, bytes);
-    return 0;
+    return take_connections(head, bytes, first);
 }
 
 static inline bool is_blank(char byte)

@@ -138,15 +138,18 @@ static inline bool take_lines(struct h1_head *head, const char *bytes, size_t *o
             end = tail + sizeof(tail);
             far = len;
         }
-        if (UNLIKELY(*line == '\r' || field == stop)) {
+        if (UNLIKELY(field == stop)) {
             break;
         }
         unsigned odd = odd_bits(line) | odd_bits(line + 16) << 16;
         size_t stop_at = LIKELY(odd != 0) ? (unsigned)__builtin_ctz(odd) : far_stop(line, end);
         size_t name_len = take_name(field, line);
+        if (UNLIKELY(name_len == 0)) {
+            break;
+        }
         size_t value = name_len + 1;
         value += line[value] == ' ';
-        if (UNLIKELY(name_len == 0 || stop_at < value || memcmp(line + stop_at, "\r\n", 2) != 0 ||
+        if (UNLIKELY(stop_at < value || memcmp(line + stop_at, "\r\n", 2) != 0 ||
                      line[value] == ' ' || (line[stop_at - 1] == ' ' && stop_at != value))) {
             return false;
         }
@@ -158,8 +161,10 @@ static inline bool take_lines(struct h1_head *head, const char *bytes, size_t *o
             if (h1_note_field(head, bytes, field, notes) != 0) {
                 return false;
             }
+            present = notes->present;
+        } else {
+            present |= H1_BIT(field->id & 63);
         }
-        present |= H1_BIT(field->id & 63);
         line += stop_at + 2;
         off += stop_at + 2;
     }

@@ -169,9 +169,10 @@ int h1_write_response(struct buf *out, const struct h1_head *head, const char *b
         return RC_FULL;
     }
     char *at = H1_PUT_TEXT(room, "HTTP/1.1 ");
-    at[0] = (char)('0' + head->status / 100 % 10);
-    at[1] = (char)('0' + head->status / 10 % 10);
-    at[2] = (char)('0' + head->status % 10);
+    uint32_t status = head->status, tens = status / 10;
+    at[0] = (char)('0' + tens / 10);
+    at[1] = (char)('0' + tens % 10);
+    at[2] = (char)('0' + status % 10);
     at[3] = ' ';
     at += 4;
     at = h1_put(at, bytes + head->reason.off, head->reason.len);

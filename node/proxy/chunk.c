@@ -48,13 +48,18 @@ struct chunk *chunk_take(struct chunk_pool *pool, size_t len)
     chunk->next = NULL;
     chunk->size = class_size[klass] - (uint32_t)sizeof(struct chunk);
     chunk->start = chunk->end = 0;
-    chunk->klass = klass;
+    chunk->klass = (uint16_t)klass;
+    chunk->shares = 0;
     pool->held_bytes += class_size[klass];
     return chunk;
 }
 
 void chunk_put(struct chunk_pool *pool, struct chunk *chunk)
 {
+    if (chunk->shares != 0) {
+        chunk->shares--;
+        return;
+    }
     uint32_t klass = chunk->klass;
     pool->held_bytes -= class_size[klass];
     if (!RECYCLE || pool->free_count[klass] >= class_keep[klass]) {

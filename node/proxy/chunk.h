@@ -25,7 +25,8 @@ struct chunk {
     uint32_t size;  /* of bytes[] */
     uint32_t start; /* first byte in use */
     uint32_t end;   /* behind the last */
-    uint32_t klass;
+    uint16_t klass;
+    uint16_t shares; /* how many besides one have to return it */
     char bytes[];
 };
 
@@ -41,6 +42,14 @@ void chunk_pool_deinit(struct chunk_pool *pool);
 struct chunk *chunk_take(struct chunk_pool *pool, size_t len);
 void chunk_put(struct chunk_pool *pool, struct chunk *chunk);
 
+/* For one more to return. In a queue it can be only once, where bytes may be put behind what is in
+ * it; what is in it stays. */
+static inline struct chunk *chunk_share(struct chunk *chunk)
+{
+    chunk->shares++;
+    return chunk;
+}
+
 /* A first-in first-out run of bytes. Zeroed is empty. */
 struct chunkq {
     struct chunk *head;
@@ -52,6 +61,13 @@ struct chunkq {
  * what is put piece by piece lies in one run. */
 void chunkq_begin(struct chunk_pool *pool, struct chunkq *queue, size_t len);
 void chunkq_put(struct chunk_pool *pool, struct chunkq *queue, const void *bytes, size_t len);
+
+/* Put a whole chunk into an empty queue, which takes it. */
+static inline void chunkq_take(struct chunkq *queue, struct chunk *chunk)
+{
+    queue->head = queue->tail = chunk;
+    queue->len = chunk->end - chunk->start;
+}
 
 /* Put when the last chunk has room; false: nothing was done. */
 static inline bool chunkq_put_fast(struct chunkq *queue, const void *bytes, size_t len)

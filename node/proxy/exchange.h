@@ -83,8 +83,9 @@ struct upstream_side {
 };
 
 struct upstream_request {
-    const char *head; /* as h1_write_request wrote it, borrowed */
+    struct chunk *head; /* borrowed; begins with what h1_write_request wrote, head_len bytes */
     size_t head_len;
+    bool head_is_new;        /* never sent: the chunk may be shared */
     enum h1_framing framing; /* of the body that follows through data() */
     enum h1_method method;
     bool upgrade;
@@ -154,6 +155,7 @@ struct exchange {
     struct race *race;       /* a second connect under way (race.h) */
 
     struct chunk *head; /* outgoing request head, kept while a repetition is possible */
+    uint32_t head_len;  /* behind it in the chunk there may be what was sent with it */
     struct chunkq body; /* and the body so far */
     enum h1_framing framing;
     enum h1_method method;
@@ -186,6 +188,7 @@ struct exchange {
     bool response_begun : 1;
     bool stale_retried : 1; /* a dead pooled connection was replaced once */
     bool fresh_only : 1;    /* no pooled connection for the next try */
+    bool head_sent : 1;     /* once at least */
     bool replayable : 1;    /* head and body hold everything that was sent */
     bool timed : 1;         /* timer runs */
     bool watched : 1;       /* connecting, in the worker's list */

@@ -101,6 +101,7 @@ static enum reason write_head(struct exchange *exchange, const struct exchange_r
     }
     chunk->end = (uint32_t)out.len;
     exchange->head = chunk;
+    exchange->head_len = chunk->end;
     return rc == RC_OK ? REASON_NONE : REASON_BAD_HOST;
 }
 

@@ -61,12 +61,14 @@ static void send_request(struct exchange *exchange, struct upstream_side *upstre
     upstream->exchange = exchange;
     exchange->upstream = upstream;
     const struct upstream_request request = {
-        .head = exchange->head->bytes,
-        .head_len = exchange->head->end,
+        .head = exchange->head,
+        .head_len = exchange->head_len,
+        .head_is_new = !exchange->head_sent,
         .framing = exchange->framing,
         .method = exchange->method,
         .upgrade = exchange->upgrade,
     };
+    exchange->head_sent = true;
     upstream->ops->request(upstream, &request);
     for (const struct chunk *chunk = exchange->body.head; chunk != NULL; chunk = chunk->next) {
         upstream->ops->data(upstream, chunk->bytes + chunk->start, chunk->end - chunk->start);

@@ -124,6 +124,9 @@ void sock_resume(struct sock *sock);
 /* Stage or send. Dropped without notice when the socket is closing or failed. */
 void sock_write(struct sock *sock, const char *bytes, size_t len);
 
+/* Stage a chunk as it is, which is shared then. False: something is staged already; write it. */
+bool sock_write_chunk(struct sock *sock, struct chunk *chunk);
+
 /* Room for `len` bytes behind what is staged, in one run, or NULL: write them as usual, then. What
  * was put there is staged by sock_staged in the same event. */
 char *sock_room(struct sock *sock, size_t len);

@@ -106,7 +106,9 @@ static void side_request(struct upstream_side *side, const struct upstream_reque
     up->requests++;
     uint32_t per_try_ms = side->exchange->per_try_ms;
     up->try_until_ms = per_try_ms == 0 ? 0 : worker_now(worker_of(up)) + per_try_ms;
-    sock_write(&up->sock, request->head, request->head_len);
+    if (!request->head_is_new || !sock_write_chunk(&up->sock, request->head)) {
+        sock_write(&up->sock, request->head->bytes, request->head_len);
+    }
     upstream_touch(up);
 }
 
