@@ -311,7 +311,8 @@ static int take_byte(struct h1_body *body, char byte)
     }
 }
 
-int h1_body_next(struct h1_body *body, const char *bytes, size_t len, struct h1_piece *ret_piece)
+static __attribute__((noinline)) int next_piece(struct h1_body *body, const char *bytes, size_t len,
+                                                struct h1_piece *ret_piece)
 {
     struct h1_piece piece = {0};
     if (body->state == STATE_FAULT) {
@@ -343,6 +344,17 @@ int h1_body_next(struct h1_body *body, const char *bytes, size_t len, struct h1_
         piece.used++;
     }
     *ret_piece = piece;
+    return 0;
+}
+
+int h1_body_next(struct h1_body *body, const char *bytes, size_t len, struct h1_piece *ret_piece)
+{
+    if (UNLIKELY(body->framing != H1_BODY_LENGTH || body->state != STATE_DATA || len == 0)) {
+        return next_piece(body, bytes, len, ret_piece);
+    }
+    size_t data_len = (size_t)MIN(body->remaining, (uint64_t)len);
+    *ret_piece = (struct h1_piece){.used = data_len, .data = bytes, .data_len = data_len};
+    h1_body_skip(body, data_len);
     return 0;
 }
 

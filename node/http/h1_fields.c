@@ -64,14 +64,13 @@ static __attribute__((noinline)) int take_coding(struct h1_head *head, const cha
     return h1_refuse(head, is_known_end ? H1_FAULT_CODING_UNKNOWN : H1_FAULT_CODING);
 }
 
-int h1_take_special(struct h1_head *head, const char *bytes, const struct h1_field *field,
-                    bool repeated)
+/* All but the length. */
+static __attribute__((noinline)) int take_rare(struct h1_head *head, const char *bytes,
+                                               const struct h1_field *field, bool repeated)
 {
     const char *value = bytes + field->value.off;
     size_t len = field->value.len;
     switch (field->id) {
-    case H1_CONTENT_LENGTH:
-        return repeated ? h1_refuse(head, H1_FAULT_LENGTH) : take_length(head, value, len);
     case H1_TRANSFER_ENCODING:
         return repeated ? h1_refuse(head, H1_FAULT_CODING) : take_coding(head, value, len);
     case H1_HOST:
@@ -91,6 +90,16 @@ int h1_take_special(struct h1_head *head, const char *bytes, const struct h1_fie
         head->te_trailers = head->te_trailers || h1_list_has(value, len, "trailers");
         return 0;
     }
+}
+
+int h1_take_special(struct h1_head *head, const char *bytes, const struct h1_field *field,
+                    bool repeated)
+{
+    if (LIKELY(field->id == H1_CONTENT_LENGTH)) {
+        return repeated ? h1_refuse(head, H1_FAULT_LENGTH)
+                        : take_length(head, bytes + field->value.off, field->value.len);
+    }
+    return take_rare(head, bytes, field, repeated);
 }
 
 static int nominate(struct h1_head *head, const char *bytes, const char *name, size_t len)

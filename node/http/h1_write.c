@@ -41,7 +41,8 @@ static char *put_content_length(char *at, uint64_t length)
 }
 
 /* Field lines that stay, in runs: lines are neighbours in the bytes they were parsed from. */
-static char *put_fields(char *at, const struct h1_head *head, const char *bytes, uint64_t drop)
+static inline __attribute__((always_inline)) char *put_fields(char *at, const struct h1_head *head,
+                                                              const char *bytes, uint64_t drop)
 {
     const struct h1_field *field = head->fields, *end = field + head->field_count;
     size_t fields_end = head->len - 2u;
@@ -68,12 +69,9 @@ static char *put_upgrade(char *at, const struct h1_head *head, const char *bytes
     return at;
 }
 
-static char *put_connection(char *at, const struct h1_head *head, const char *bytes,
-                            const struct h1_out *how)
+static __attribute__((noinline)) char *say_connection(char *at, const struct h1_head *head,
+                                                      const char *bytes, const struct h1_out *how)
 {
-    if (LIKELY(how->connection == H1_CONNECTION_SILENT && !how->te_trailers)) {
-        return at;
-    }
     switch (how->connection) {
     case H1_CONNECTION_SILENT:
         return how->te_trailers ? H1_PUT_TEXT(at, "Connection: TE\r\nTE: trailers\r\n") : at;
@@ -89,6 +87,13 @@ static char *put_connection(char *at, const struct h1_head *head, const char *by
         break;
     }
     return at;
+}
+
+static inline char *put_connection(char *at, const struct h1_head *head, const char *bytes,
+                                   const struct h1_out *how)
+{
+    bool is_silent = how->connection == H1_CONNECTION_SILENT && !how->te_trailers;
+    return LIKELY(is_silent) ? at : say_connection(at, head, bytes, how);
 }
 
 /* The set of names that go, for both directions. Bit 0 would be every unknown name. */

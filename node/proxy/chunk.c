@@ -31,6 +31,22 @@ void chunk_pool_deinit(struct chunk_pool *pool)
     }
 }
 
+static struct chunk *chunk_begin(struct chunk_pool *pool, struct chunk *chunk, uint32_t klass)
+{
+    chunk->next = NULL;
+    chunk->size = class_size[klass] - (uint32_t)sizeof(struct chunk);
+    chunk->start = chunk->end = 0;
+    chunk->klass = (uint16_t)klass;
+    chunk->shares = 0;
+    pool->held_bytes += class_size[klass];
+    return chunk;
+}
+
+static __attribute__((noinline)) struct chunk *chunk_new(struct chunk_pool *pool, uint32_t klass)
+{
+    return chunk_begin(pool, mem_grow(NULL, class_size[klass], 1), klass); /* need not be zero */
+}
+
 struct chunk *chunk_take(struct chunk_pool *pool, size_t len)
 {
     uint32_t klass = 0;
@@ -39,19 +55,12 @@ struct chunk *chunk_take(struct chunk_pool *pool, size_t len)
         ASSERT(klass < CHUNK_CLASSES);
     }
     struct chunk *chunk = pool->free[klass];
-    if (chunk != NULL) {
-        pool->free[klass] = chunk->next;
-        pool->free_count[klass]--;
-    } else {
-        chunk = mem_grow(NULL, class_size[klass], 1); /* content need not be zero */
+    if (UNLIKELY(chunk == NULL)) {
+        return chunk_new(pool, klass);
     }
-    chunk->next = NULL;
-    chunk->size = class_size[klass] - (uint32_t)sizeof(struct chunk);
-    chunk->start = chunk->end = 0;
-    chunk->klass = (uint16_t)klass;
-    chunk->shares = 0;
-    pool->held_bytes += class_size[klass];
-    return chunk;
+    pool->free[klass] = chunk->next;
+    pool->free_count[klass]--;
+    return chunk_begin(pool, chunk, klass);
 }
 
 void chunk_put(struct chunk_pool *pool, struct chunk *chunk)
@@ -154,16 +163,9 @@ char *chunkq_pull(struct chunk_pool *pool, struct chunkq *queue, size_t len)
     return flat->bytes;
 }
 
-void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len)
+static __attribute__((noinline)) void drop_part(struct chunk_pool *pool, struct chunkq *queue,
+                                                size_t len)
 {
-    ASSERT(len <= queue->len);
-    if (len == queue->len && queue->head == queue->tail) { /* all of it, in one chunk */
-        if (len != 0) {
-            chunk_put(pool, queue->head);
-            *queue = (struct chunkq){0};
-        }
-        return;
-    }
     while (len != 0) {
         struct chunk *head = queue->head;
         size_t n = MIN(len, (size_t)(head->end - head->start));
@@ -173,5 +175,17 @@ void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len)
         if (head->start == head->end) {
             chunk_put(pool, chunkq_shift(queue));
         }
+    }
+}
+
+void chunkq_drop(struct chunk_pool *pool, struct chunkq *queue, size_t len)
+{
+    ASSERT(len <= queue->len);
+    struct chunk *head = queue->head;
+    if (UNLIKELY(len != queue->len || head != queue->tail)) {
+        drop_part(pool, queue, len);
+    } else if (len != 0) { /* all of it, in one chunk */
+        *queue = (struct chunkq){0};
+        chunk_put(pool, head);
     }
 }

@@ -62,11 +62,15 @@ static void exchange_over(struct exchange *exchange)
     if (exchange->endpoint != NULL) {
         place_give_back(worker, exchange->backend, exchange->endpoint);
     }
-    endpoint_unref(exchange->wanted);
+    if (exchange->wanted != NULL) {
+        endpoint_unref(exchange->wanted);
+    }
     for (uint32_t i = 0; i < exchange->tried_count; i++) {
         endpoint_unref(exchange->tried[i]);
     }
-    exchange_forget_replay(exchange);
+    if (exchange->replayable || exchange->body.len != 0) { /* else it was forgotten before */
+        exchange_forget_replay(exchange);
+    }
     if (exchange->policy != NULL || exchange->base != NULL) {
         exchange_shape_end(exchange);
     }

@@ -264,7 +264,8 @@ struct look {
 };
 
 /* Take a place now: TAKEN, FULL or NONE. */
-static enum place take_now(const struct look *look, struct endpoint **ret_endpoint)
+static inline __attribute__((always_inline)) enum place take_now(const struct look *look,
+                                                                 struct endpoint **ret_endpoint)
 {
     uint32_t limit = look->set->policy.connections_per_endpoint_max;
     if (look->wanted != NULL) {
@@ -292,8 +293,8 @@ static bool must_queue(const struct look *look, const struct backend *backend)
     return count_of(ahead) != 0;
 }
 
-static enum place seek_again(const struct look *look, struct waiter *waiter,
-                             struct endpoint **ret_endpoint)
+static __attribute__((noinline)) enum place
+seek_again(const struct look *look, struct waiter *waiter, struct endpoint **ret_endpoint)
 {
     enum place place = take_now(look, ret_endpoint);
     if (place != PLACE_FULL) {
@@ -340,7 +341,8 @@ static enum place seek_first(const struct look *look, const struct place_ask *as
     return place;
 }
 
-static struct look look_at(struct worker *worker, const struct place_ask *ask)
+static inline __attribute__((always_inline)) struct look look_at(struct worker *worker,
+                                                                 const struct place_ask *ask)
 {
     worker_online(worker);
     struct look look = {

@@ -199,18 +199,12 @@ static ssize_t plain_send(int fd, const char *bytes, size_t len)
     return syscall(SYS_sendto, fd, bytes, len, MSG_NOSIGNAL, NULL, 0);
 }
 
-/* Send the queue and the piece behind it, once. Returns what the kernel took, or -1 and errno. */
-static ssize_t sock_send(struct sock *sock, const char *bytes, size_t len)
+/* Several chunks, and the piece if there are not too many. */
+static __attribute__((noinline)) ssize_t send_all(struct sock *sock, const char *bytes, size_t len)
 {
-    const struct chunk *head = sock->out.head;
-    if (head != NULL && head->next == NULL && len == 0) {
-        return plain_send(sock->fd, head->bytes + head->start, head->end - head->start);
-    }
-    if (head == NULL) {
-        return plain_send(sock->fd, bytes, len);
-    }
     struct iovec iov[IOV_MAX_USED];
     size_t count = 0;
+    const struct chunk *head = sock->out.head;
     for (; head != NULL && count < IOV_MAX_USED; head = head->next) {
         iov[count++] = (struct iovec){.iov_base = unconst(head->bytes + head->start),
                                       .iov_len = head->end - head->start};
@@ -220,6 +214,16 @@ static ssize_t sock_send(struct sock *sock, const char *bytes, size_t len)
     }
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
     return sendmsg(sock->fd, &message, MSG_NOSIGNAL);
+}
+
+/* Send the queue and the piece behind it, once. Returns what the kernel took, or -1 and errno. */
+static ssize_t sock_send(struct sock *sock, const char *bytes, size_t len)
+{
+    const struct chunk *head = sock->out.head;
+    if (head != NULL && head->next == NULL && len == 0) {
+        return plain_send(sock->fd, head->bytes + head->start, head->end - head->start);
+    }
+    return head == NULL ? plain_send(sock->fd, bytes, len) : send_all(sock, bytes, len);
 }
 
 /* Account for n bytes taken from the queue and then from the piece; returns how many of the piece.
@@ -322,7 +326,7 @@ static void sock_end_wait(struct sock *sock)
 }
 
 /* Hand the queue to libuv, which waits until the socket has room. */
-static void sock_wait_writable(struct sock *sock)
+static __attribute__((noinline)) void sock_wait_writable(struct sock *sock)
 {
     if (sock->late) {
         sock_start(sock); /* its place in the list becomes libuv's handle */
