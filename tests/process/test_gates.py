@@ -46,7 +46,8 @@ def test_system_calls(origin, show):
     show(", ".join(f"{name} {count:.2f}" for name, count in sorted(calls.items())))
     assert calls.get("epoll_ctl", 0) == 0
     waits = calls.get("epoll_wait", 0) + calls.get("epoll_pwait", 0)
-    assert sum(calls.values()) - waits <= CALLS_MAX
+    # To a hundredth: the two runs may differ by a read while they start or end.
+    assert round(sum(calls.values()) - waits, 2) <= CALLS_MAX
 
 
 def test_memory(origin, show):
