@@ -43,6 +43,8 @@ def test_up_kill_restart_and_end(tmp_path, ending):
         script = subprocess.Popen(
             [os.path.join(TOP, "deploy/run.sh")], stdout=out, stderr=out,
             stdin=subprocess.DEVNULL, start_new_session=True, cwd="/",
+            # As a terminal has it: whoever started these tests in the background ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     by_hand = None
     try:
