@@ -66,10 +66,12 @@ section() {
     [ $status = 0 ] || exit 1
 }
 
-# build PRESET: quiet unless it fails. Warnings are errors.
+# build PRESET [TARGET...]: quiet unless it fails. Warnings are errors.
 build() {
-    local log=$logs/build-$1.log
-    if { cmake --preset "$1" && cmake --build --preset "$1" -j "$jobs"; } >"$log" 2>&1; then
+    local log=$logs/build-$1.log preset=$1
+    shift
+    if { cmake --preset "$preset" &&
+        cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"}; } >"$log" 2>&1; then
         tail -1 "$log"
     else
         grep -E -A12 'error:|FAILED|Error' "$log" | head -80
@@ -143,7 +145,7 @@ section "build release" build release
 section "unit tests" unit release
 if [ $mode != quick ]; then
     section "simulator, 200 seeds" simulate 1 200 --nodes 20 --loss 0.2
-    section "build clang" build clang
+    section "build clang" build clang skeind skeinctl
     section "build asan" build asan
     section "unit tests, asan+ubsan" unit asan
     section "build tsan" build tsan
@@ -158,6 +160,7 @@ if [ $mode != quick ]; then
 fi
 section "deploy/run.sh --once" scripts
 if [ $mode = long ]; then
+    section "build clang, tests" build clang
     section "build fuzz" build fuzz
     section fuzz fuzz
     section "simulator, many seeds" simulate 1001 2000 --nodes 20 --loss 0.2 --faults 0.6

@@ -16,7 +16,7 @@ _alive = []  # clusters of the running test, for the report of its failure
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "smoke: a short way through everything, for slow builds")
-    config.addinivalue_line("markers", "timing: measures time; left out of sanitizer builds")
+    config.addinivalue_line("markers", "timing: measures time or takes long; left out of sanitizer builds")
 
 
 def pytest_sessionstart(session):

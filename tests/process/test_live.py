@@ -11,6 +11,8 @@ import os
 import random
 import time
 
+import pytest
+
 from support.api import documents
 from support.live import Traffic
 from support.ports import free_port
@@ -343,6 +345,7 @@ class World:
         self.made[kind.__name__] = self.made.get(kind.__name__, 0) + 1
 
 
+@pytest.mark.timing
 def test_thousand_changes_lose_nothing(make_cluster, show):
     seed = int(os.environ.get("SKEIN_LIVE_SEED", "20260"))
     rng = random.Random(seed)

@@ -37,6 +37,7 @@ def named(name):
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
+@pytest.mark.timing
 def test_endpoints_come_and_go_under_load(driver, origin_of):
     """An endpoint is stopped right after it was taken out: no request notices."""
     origins = [origin_of(answer=named(str(i))) for i in range(4)]
@@ -386,6 +387,7 @@ def _wild_client(rng, port):
     wire.reset() if rng.randrange(2) else wire.close()
 
 
+@pytest.mark.timing
 def test_chaos(origin_of):
     """Everything at once, from a seed: nothing crashes, leaks or stays."""
     origins = [
