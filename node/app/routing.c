@@ -72,6 +72,29 @@ void pool_release(struct routing *routing, struct pool *pool)
     mark_pool(routing, pool);
 }
 
+struct pool **pools_use(struct routing *routing, const struct object *object,
+                        Skein__Target *const *to, size_t count)
+{
+    struct pool **pools = mem_array(count, sizeof(*pools));
+    for (size_t i = 0; i < count; i++) {
+        char id[OBJECT_ID_MAX + 1];
+        const char *backend = to[i]->backend != NULL ? to[i]->backend : "";
+        (void)snprintf(id, sizeof(id), "%s/%s", object->message->metadata->namespace_, backend);
+        pools[i] = pool_use(routing, id);
+        pools[i]->route_count++;
+    }
+    return pools;
+}
+
+void pools_release(struct routing *routing, struct pool **pools, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        pools[i]->route_count--;
+        pool_release(routing, pools[i]);
+    }
+    mem_free(pools);
+}
+
 void pool_free(struct routing *routing, struct pool *pool)
 {
     HASH_DEL(routing->pools, pool);
@@ -139,12 +162,8 @@ static void route_remove(struct routing *routing, const struct object *object)
     DL_DELETE(route->host->routes, route);
     route->host->route_count--;
     mark_host(routing, route->host);
-    for (size_t i = 0; i < route->pool_count; i++) {
-        route->pools[i]->route_count--;
-        pool_release(routing, route->pools[i]);
-    }
+    pools_release(routing, route->pools, route->pool_count);
     mem_free(route->refusal);
-    mem_free(route->pools);
     mem_free(route->claimed_by);
     mem_free(route);
 }
@@ -160,14 +179,7 @@ static void route_add(struct routing *routing, const struct object *object)
     route->object = object;
     route->refusal = routing_refusal(object);
     route->pool_count = MIN(spec->n_to, (size_t)PROXY_TARGETS_MAX);
-    route->pools = mem_array(route->pool_count, sizeof(struct pool *));
-    for (size_t i = 0; i < route->pool_count; i++) {
-        char id[OBJECT_ID_MAX + 1];
-        const char *backend = spec->to[i]->backend != NULL ? spec->to[i]->backend : "";
-        (void)snprintf(id, sizeof(id), "%s/%s", object->message->metadata->namespace_, backend);
-        route->pools[i] = pool_use(routing, id);
-        route->pools[i]->route_count++;
-    }
+    route->pools = pools_use(routing, object, spec->to, route->pool_count);
     route->host = host_use(routing, name);
     DL_APPEND(route->host->routes, route);
     route->host->route_count++;

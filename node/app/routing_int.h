@@ -141,6 +141,12 @@ void mark_pool(struct routing *routing, struct pool *pool);
 /* Find or make; one user more, or less. */
 struct pool *pool_use(struct routing *routing, const char *name);
 void pool_release(struct routing *routing, struct pool *pool);
+
+/* The pools of a route's spec.to, in order, and what they are given back with. */
+struct pool **pools_use(struct routing *routing, const struct object *object,
+                        Skein__Target *const *to, size_t count);
+void pools_release(struct routing *routing, struct pool **pools, size_t count);
+
 /* Why this version does not carry the object out; NULL: it does. To be freed with mem_free. */
 char *routing_refusal(const struct object *object);
 void mark_host(struct routing *routing, struct host *host);

@@ -10,7 +10,6 @@
 #include "node/base/check.h"
 #include "node/base/mem.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const Skein__TcpRouteSpec *tcp_spec(const struct object *object)
@@ -59,12 +58,8 @@ static void tcp_route_remove(struct routing *routing, const struct object *objec
     DL_DELETE(route->claims->routes, route);
     route->claims->route_count--;
     mark(routing, route->claims);
-    for (size_t i = 0; i < route->pool_count; i++) {
-        route->pools[i]->route_count--;
-        pool_release(routing, route->pools[i]);
-    }
+    pools_release(routing, route->pools, route->pool_count);
     mem_free(route->refusal);
-    mem_free(route->pools);
     mem_free(route->claimed_by);
     mem_free(route);
 }
@@ -79,14 +74,7 @@ static void tcp_route_add(struct routing *routing, const struct object *object)
     route->object = object;
     route->refusal = routing_refusal(object);
     route->pool_count = MIN(spec->n_to, (size_t)PROXY_TARGETS_MAX);
-    route->pools = mem_array(route->pool_count, sizeof(struct pool *));
-    for (size_t i = 0; i < route->pool_count; i++) {
-        char id[OBJECT_ID_MAX + 1];
-        const char *backend = spec->to[i]->backend != NULL ? spec->to[i]->backend : "";
-        (void)snprintf(id, sizeof(id), "%s/%s", object->message->metadata->namespace_, backend);
-        route->pools[i] = pool_use(routing, id);
-        route->pools[i]->route_count++;
-    }
+    route->pools = pools_use(routing, object, spec->to, route->pool_count);
     route->claims = claims_use(routing, spec->port);
     DL_APPEND(route->claims->routes, route);
     route->claims->route_count++;
