@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -192,13 +191,6 @@ void sock_resume(struct sock *sock)
     }
 }
 
-/* send() without being a point where the thread may be cancelled, which nobody does here and which
- * costs glibc more than all the rest of the call. */
-static ssize_t plain_send(int fd, const char *bytes, size_t len)
-{
-    return syscall(SYS_sendto, fd, bytes, len, MSG_NOSIGNAL, NULL, 0);
-}
-
 /* Several chunks, and the piece if there are not too many. */
 static __attribute__((noinline)) ssize_t send_all(struct sock *sock, const char *bytes, size_t len)
 {
@@ -221,9 +213,9 @@ static ssize_t sock_send(struct sock *sock, const char *bytes, size_t len)
 {
     const struct chunk *head = sock->out.head;
     if (head != NULL && head->next == NULL && len == 0) {
-        return plain_send(sock->fd, head->bytes + head->start, head->end - head->start);
+        return send(sock->fd, head->bytes + head->start, head->end - head->start, MSG_NOSIGNAL);
     }
-    return head == NULL ? plain_send(sock->fd, bytes, len) : send_all(sock, bytes, len);
+    return head == NULL ? send(sock->fd, bytes, len, MSG_NOSIGNAL) : send_all(sock, bytes, len);
 }
 
 /* Account for n bytes taken from the queue and then from the piece; returns how many of the piece.

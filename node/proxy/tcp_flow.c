@@ -134,7 +134,7 @@ static bool flow_copy(struct tcp *tcp, struct tcp_flow *flow, enum tcp_moved *re
 
 static void flow_end_splice(struct tcp *tcp, struct tcp_flow *flow)
 {
-    splice_pipe_put(&tcp->worker->tcp_pipes, flow->pipe);
+    splice_pipe_put(&tcp->worker->pipes, flow->pipe);
     flow->pipe = NULL;
 }
 
@@ -175,7 +175,7 @@ static enum tcp_moved flow_splice(struct tcp *tcp, struct tcp_flow *flow)
 /* Through the kernel from now on, when there is a pipe for it. */
 static bool flow_begin_splice(struct tcp *tcp, struct tcp_flow *flow)
 {
-    flow->pipe = splice_pipe_take(&tcp->worker->tcp_pipes);
+    flow->pipe = splice_pipe_take(&tcp->worker->pipes);
     flow->streak = flow->pipe != NULL ? flow->streak : 0; /* look again after as much */
     if (flow->pipe != NULL && !flow->to->nodelay) {
         int on = 1;

@@ -21,14 +21,14 @@ void upstream_begin_splice(struct upstream *up)
         exchange->client->ops->raw(exchange->client) == NULL) {
         return;
     }
-    up->pipe = splice_pipe_take(&up->sock.worker->tcp_pipes);
+    up->pipe = splice_pipe_take(&up->sock.worker->pipes);
     sock_leave_unread(&up->sock, up->pipe != NULL);
 }
 
 void upstream_end_splice(struct upstream *up)
 {
     if (up->pipe != NULL) {
-        splice_pipe_put(&up->sock.worker->tcp_pipes, up->pipe);
+        splice_pipe_put(&up->sock.worker->pipes, up->pipe);
         up->pipe = NULL;
         sock_leave_unread(&up->sock, false);
     }

@@ -335,6 +335,6 @@ void worker_deinit(struct worker *worker)
     pool_deinit(&worker->upstream_pool);
     pool_deinit(&worker->exchange_pool);
     pool_deinit(&worker->tcp_pool);
-    splice_pool_deinit(&worker->tcp_pipes);
+    splice_pool_deinit(&worker->pipes);
     chunk_pool_deinit(&worker->chunks);
 }

@@ -82,7 +82,7 @@ struct worker {
     struct race *races;          /* utlist: second connects under way */
     uv_timer_t race_timer;       /* runs while something is connecting */
     struct tcp_poll tcp_poll;
-    struct splice_pool tcp_pipes;
+    struct splice_pool pipes;
     uint64_t client_count; /* of all kinds */
     uint64_t idle_count;
     struct sock *late;  /* utlist: to be watched from the next tick on */
