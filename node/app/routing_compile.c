@@ -141,7 +141,7 @@ static void host_compile(struct routing *routing, struct host *host)
     }
     struct err_info err = {0};
     if (routing->proxy != NULL) {
-        int rc = proxy_host_set(routing->proxy, host->name, rules, count, &err);
+        int rc = proxy_host_set(routing->proxy, host->name, rules, count, NULL, &err);
         if (rc != RC_OK) {
             log_error("a host keeps its old routes", "host=%s reason=\"%s\"", host->name, err.text);
         }

@@ -16,6 +16,7 @@
 #include "node/base/buf.h"
 #include "node/base/errors.h"
 #include "node/proxy/proxy_policy.h"
+#include "node/proxy/proxy_tls.h"
 
 enum {
     PROXY_WORKERS_MAX = 64,
@@ -92,8 +93,11 @@ struct proxy_defaults {
 struct proxy_config {
     const struct addr *http; /* listening addresses */
     size_t http_count;
-    const struct addr *tcp; /* where ports of TCP routes open; their own ports are not looked at */
-    size_t tcp_count;       /* 0: nowhere */
+    const struct addr *https; /* where clients speak TLS; behind http in proxy_listen_addr */
+    size_t https_count;
+    const char *tls_key_log; /* NSS key log file for debugging; NULL: none */
+    const struct addr *tcp;  /* where ports of TCP routes open; their own ports are not looked at */
+    size_t tcp_count;        /* 0: nowhere */
     struct proxy_texts proxy_trusted; /* CIDRs whose connections begin with a PROXY header */
     uint32_t workers;                 /* 0: one per CPU */
     uint64_t connections_max;         /* of the node; 0: from the file limit */
@@ -124,6 +128,7 @@ struct proxy_rule {
     bool forwarded_set; /* else the default policy */
     enum forwarded_policy forwarded;
     const struct proxy_policy *policy; /* NULL: asks for nothing */
+    struct proxy_rule_tls tls;
 };
 
 /* What a TCP port does. */
@@ -169,6 +174,12 @@ void proxy_listen_addr(const struct proxy *proxy, size_t idx, struct addr *ret_a
 /* New defaults for requests that start after it. */
 void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults);
 
+/* The same for connections that come after it. Before proxy_serve where there are TLS listeners. */
+void proxy_set_tls(struct proxy *proxy, const struct proxy_tls *tls);
+
+/* Keys of session tickets from now on; a reference is taken. NULL: no tickets. */
+void proxy_set_tickets(struct proxy *proxy, struct ticket_ring *ring);
+
 /* A backend with no endpoints (every request to it is answered 503 until it has some). The caller
  * owns one reference. */
 struct backend *backend_new(struct proxy *proxy, const char *name);
@@ -187,9 +198,10 @@ void backend_health(struct proxy *proxy, struct backend *backend, const struct a
                     enum proxy_health health);
 
 /* Replace all rules of a host; count 0 removes the host. host is canonical: lower-case, no port, no
- * trailing dot, "*.example.com" for one label. RC_INVALID, RC_TOO_BIG: nothing changed. */
+ * trailing dot, "*.example.com" for one label. A passthrough rule is the only one of its host that
+ * TLS clients see. RC_INVALID, RC_TOO_BIG: nothing changed. */
 MUST_CHECK int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
-                              size_t count, struct err_info *err);
+                              size_t count, const struct proxy_host_tls *tls, struct err_info *err);
 
 /* Open the port on all TCP addresses, or change what an open one does: backends and limits for
  * connections to come; with another route's name the connections of the former one are closed.

@@ -10,6 +10,8 @@
 
 #include "node/base/addr.h"
 
+struct tls_target;
+
 struct proxy_texts {
     const char *const *items;
     size_t count;
@@ -213,6 +215,7 @@ struct proxy_backend {
     uint32_t idle_per_endpoint_max;             /* PROXY_POOL_DEFAULT: the default's */
     uint32_t idle_ms;                           /* 0: learned */
     uint32_t requests_per_connection_max;       /* 0: no limit */
+    struct tls_target *tls; /* endpoints speak TLS, like this; NULL: they do not */
 };
 
 #endif

@@ -424,7 +424,7 @@ static int run(char **words, size_t count)
         return cmd_rule(words, count);
     }
     if (strcmp(cmd, "host") == 0 && count == 2) {
-        int rc = proxy_host_set(proxy, words[1], rules, rule_count, &err);
+        int rc = proxy_host_set(proxy, words[1], rules, rule_count, NULL, &err);
         free_rules();
         return rc;
     }

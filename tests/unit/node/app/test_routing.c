@@ -99,8 +99,9 @@ void backend_health(struct proxy *proxy, struct backend *backend, const struct a
 }
 
 int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
-                   size_t count, struct err_info *err)
+                   size_t count, const struct proxy_host_tls *tls, struct err_info *err)
 {
+    (void)tls;
     (void)proxy;
     (void)err;
     host_calls++;

@@ -141,7 +141,7 @@ static void start(const char *access_log)
     const struct proxy_target target = {.backend = backend, .weight = 1};
     const struct proxy_rule rule = {
         .route = "ns/r", .path = "/", .targets = &target, .target_count = 1};
-    assert_int_equal(proxy_host_set(proxy, "a.test", &rule, 1, &err), RC_OK);
+    assert_int_equal(proxy_host_set(proxy, "a.test", &rule, 1, NULL, &err), RC_OK);
 }
 
 static void stop(void)
