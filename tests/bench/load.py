@@ -14,7 +14,7 @@ local count, path, close = %d, "%s", %s
 local requests, at = {}, 0
 function init(args)
     for i = 1, count do
-        local headers = {["Host"] = "h" .. (i - 1) .. ".bench.test"}
+        local headers = {["Host"] = "%s" .. (i - 1) .. ".bench.test"}
         if close then headers["Connection"] = "close" end
         requests[i] = wrk.format("GET", path, headers)
     end
@@ -35,8 +35,8 @@ end
 ERRORS = ("connect", "read", "write", "status", "timeout")
 
 
-def host(number):
-    return f"h{number}.bench.test"
+def host(number, prefix="h"):
+    return f"{prefix}{number}.bench.test"
 
 
 def children_ns():
@@ -48,16 +48,17 @@ def children_ns():
 class Wrk:
     """A wrk command for one kind of request; run() is one run of it."""
 
-    def __init__(self, folder, path="1k", close=False, hosts=100):
-        self.script = os.path.join(folder, f"wrk-{path}-{'close' if close else 'keep'}.lua")
+    def __init__(self, folder, path="1k", close=False, hosts=100, prefix="h"):
+        self.script = os.path.join(folder, f"wrk-{prefix}-{path}-{'close' if close else 'keep'}.lua")
         with open(self.script, "w", encoding="ascii") as file:
-            file.write(_SCRIPT % (hosts, "/" + path, "true" if close else "false"))
+            file.write(_SCRIPT % (hosts, "/" + path, "true" if close else "false", prefix))
 
-    def run(self, port, connections, seconds):
+    def run(self, port, connections, seconds, base="http://127.0.0.1"):
+        """base: with https the host in it is the server name that is sent."""
         with machine.pinned(machine.REST_CPUS):
             result = subprocess.run(
                 ["wrk", "-t", "1", "-c", str(connections), "-d", f"{seconds}s",
-                 "--timeout", "20s", "-s", self.script, f"http://127.0.0.1:{port}"],
+                 "--timeout", "20s", "-s", self.script, f"{base}:{port}"],
                 capture_output=True, text=True, timeout=seconds + 60, check=False,
             )
         match = re.search(r"^RESULT (.*)$", result.stdout, re.M)
@@ -68,12 +69,13 @@ class Wrk:
         return answer
 
 
-def ab(port, path, connections, requests):
-    """ab's own words, as numbers."""
+def ab(port, path, connections, requests, base="http://127.0.0.1", host_header=None):
+    """ab's own words, as numbers. Over https every connection is a full handshake."""
+    extra = ["-H", f"Host: {host_header}"] if host_header else []
     with machine.pinned(machine.REST_CPUS):
         result = subprocess.run(
-            ["ab", "-q", "-r", "-c", str(connections), "-n", str(requests),
-             f"http://127.0.0.1:{port}/{path}"],
+            ["ab", "-q", "-r", "-c", str(connections), "-n", str(requests), *extra,
+             f"{base}:{port}/{path}"],
             capture_output=True, text=True, timeout=300, check=False,
         )
 

@@ -4,15 +4,18 @@ at an endpoint that does not answer). Resident bytes before and after some thous
 import os
 import selectors
 import socket
+import ssl
 import threading
 import time
 
 import load
 import machine
 from routers import Haproxy, Nginx, Plan, Skein
+from tlsfiles import TlsFiles
 from support.wait import until
 
 IDLE_MAX_BYTES = 700
+TLS_IDLE_MAX_BYTES = 15000
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -82,8 +85,19 @@ def exchange(sock):
         data += part
 
 
-def dial(port):
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+def tls_context():
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+TLS = tls_context()
+
+
+def dial(port, mode):
+    sock = socket.create_connection(("127.0.0.1", port), timeout=20)
+    return TLS.wrap_socket(sock, server_hostname=load.host(0)) if mode == "edge" else sock
 
 
 def settled(pids):
@@ -100,14 +114,14 @@ def settled(pids):
 def measure(router, mode, holder, count, busy):
     """Bytes per connection."""
     port = router.ports[mode]
-    socks = [dial(port) for _ in range(100)]  # warm: pools, tables and code
+    socks = [dial(port, mode) for _ in range(100)]  # warm: pools, tables and code
     for sock in socks:
         exchange(sock)
     before = settled(router.pids())
     held = holder.held
     try:
         for _ in range(count):
-            sock = dial(port)
+            sock = dial(port, mode)
             socks.append(sock)
             if busy:
                 sock.sendall(request("hold"))
@@ -125,13 +139,18 @@ def run_memory(out, folder, quick):
     count = 2000 if quick else 4000
     rows = []
     os.makedirs(folder)
-    cells = [("plain", False, "idle"), ("plain", True, "busy"), ("tcp", False, "tcp idle")]
+    cells = [("plain", False, "idle"), ("plain", True, "busy"), ("tcp", False, "tcp idle"),
+             ("edge", False, "edge idle"), ("edge", True, "edge busy")]
+    tls = TlsFiles(f"{folder}/files")
     for kind in (Skein, Haproxy, Nginx):
         values = {}
         for mode, busy, name in cells:
             holder = Holder()
             router = kind(Plan(f"{folder}/{name.replace(' ', '-')}",
-                               [(load.host(0), [holder.address])], [holder.address]))
+                               [(load.host(0), [holder.address])],
+                               [] if mode == "edge" else [holder.address],
+                               tls=tls if mode == "edge" else None,
+                               tls_endpoint=holder.address))
             try:
                 router.start()
                 if mode in router.ports:
@@ -142,10 +161,13 @@ def run_memory(out, folder, quick):
                 router.stop()
                 holder.close()
         good = "reached" if values["idle"] <= IDLE_MAX_BYTES else "NOT REACHED"
+        tls_good = "reached" if values.get("edge idle", 1e9) <= TLS_IDLE_MAX_BYTES else "NOT REACHED"
         rows.append([kind.name, *(f"{values[name]:.0f}" if name in values else "-"
-                                  for _, _, name in cells), good if kind is Skein else ""])
+                                  for _, _, name in cells),
+                     *([good, tls_good] if kind is Skein else ["", ""])])
         out.data(f"memory-{kind.name}", values)
     out.section(f"Memory: resident bytes of the router per client connection, {count} connections",
                 ["router", "plain idle", "plain busy", "tcp idle (both sides)",
-                 f"idle <= {IDLE_MAX_BYTES}"], rows)
+                 "edge idle", "edge busy", f"idle <= {IDLE_MAX_BYTES}",
+                 f"edge idle <= {TLS_IDLE_MAX_BYTES}"], rows)
     return rows

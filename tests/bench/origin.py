@@ -35,6 +35,7 @@ http {{
     open_file_cache max=100;
     server {{
         {listen}
+        {tls}
         root {root};
         default_type application/octet-stream;
     }}
@@ -44,6 +45,13 @@ http {{
 
 def user_line():
     return "user root;" if os.getuid() == 0 else ""
+
+
+def tls_lines(tls, cert, key):
+    """TLS of an nginx server, as all have it."""
+    return (f"ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.3; "
+            f"ssl_conf_command Ciphersuites {tls.suite}; ssl_ecdh_curve X25519; "
+            "ssl_session_tickets on; ssl_session_cache off;")
 
 
 def make_files(folder):
@@ -71,15 +79,21 @@ def listens(address, process=None, folder=""):
 class Origin:
     """One nginx process; kill() is what happens to a pod without grace."""
 
-    def __init__(self, folder, name, root, hosts=("127.0.0.1",)):
+    def __init__(self, folder, name, root, hosts=("127.0.0.1",), tls=None):
         self.folder = os.path.join(folder, name)
         os.makedirs(os.path.join(self.folder, "tmp"), exist_ok=True)
         self.port = free_port()
         self.addresses = [f"{host}:{self.port}" for host in hosts]
         self.address = self.addresses[0]
         listen = " ".join(f"listen {address} backlog=4096;" for address in self.addresses)
+        self.tls_address = None
+        if tls is not None:
+            self.tls_address = f"{hosts[0]}:{free_port()}"
+            listen += f" listen {self.tls_address} ssl backlog=4096;"
         with open(os.path.join(self.folder, "nginx.conf"), "w", encoding="ascii") as file:
-            file.write(_CONF.format(user=user_line(), listen=listen, root=root))
+            file.write(_CONF.format(user=user_line(), listen=listen, root=root,
+                                    tls=tls_lines(tls, tls.origin_cert, tls.origin_key)
+                                    if tls else ""))
         self.process = None
         self.start()
 

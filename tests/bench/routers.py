@@ -11,15 +11,18 @@ import signal
 import subprocess
 from dataclasses import dataclass, field
 
+import load
 import machine
-from origin import NGINX, STREAM_MODULE, listens, user_line
+from origin import NGINX, STREAM_MODULE, listens, tls_lines, user_line
 from support.api import documents, route
 from support.api import backend as backend_object
 from support.cluster import SKEIND, Node, make_key
 from support.ports import free_port
 
 HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
-MODES = ("plain", "tcp")
+MODES = ("plain", "tcp", "edge", "passthrough", "reencrypt")
+PASSTHROUGH_NAME = "localhost"  # what wrk sends as server name; with an address it is none
+ORIGIN_NAME = "origin.test"
 
 
 @dataclass
@@ -30,6 +33,12 @@ class Plan:
     hosts: list  # [(host, [endpoint address, ...])]: one route and one backend each
     tcp: list = field(default_factory=list)  # endpoint addresses behind the TCP port; empty: none
     bulk: bool = False  # large objects: buffers as each does best with them
+    tls: object = None  # TlsFiles; None: no TLS modes
+    tls_endpoint: str = ""  # behind passthrough and re-encrypt
+
+    def reencrypted(self):
+        """[(number, host)]: as many as there are plain ones."""
+        return [(number, load.host(number, "r")) for number in range(len(self.hosts))]
 
 
 class Router:
@@ -110,6 +119,9 @@ class Skein(Router):
             want_tcp = False
         if want_tcp:
             extra += ["--listen.tcp", "127.0.0.1"]
+        if self.plan.tls:
+            self.ports["edge"] = self.ports["passthrough"] = self.ports["reencrypt"] = free_port()
+            extra += ["--listen.https", f"127.0.0.1:{self.ports['edge']}"]
         with machine.pinned(machine.ROUTER_CPUS):
             self.node.start(extra=extra)
         self.process = self.node.process
@@ -118,12 +130,34 @@ class Skein(Router):
         for number, (host, endpoints) in enumerate(self.plan.hosts):
             objects.append(backend_object(f"b{number}", *endpoints))
             objects.append(route(f"r{number}", host, f"b{number}"))
+            if self.plan.tls:
+                objects[-1]["spec"]["tls"] = {"termination": "Edge", "insecure": "Allow"}
+        if self.plan.tls:
+            objects = self.tls_objects() + objects
         for at in range(0, len(objects), 200):
             self.api.apply(documents(*objects[at:at + 200]))
         self.ports["plain"] = self.node.http_port
         if want_tcp:
             self.start_tcp()
         return self
+
+    def tls_objects(self):
+        tls = self.plan.tls
+        certificate = {"kind": "Certificate", "metadata": {"name": "bench"},
+                       "spec": {"chain": tls.text(tls.cert), "key": tls.text(tls.key)}}
+        settings = {"kind": "Settings", "metadata": {"name": "default"}, "spec": {"tls": {
+            "defaultCertificate": "default/bench", "profile": "Custom", "minVersion": "1.3",
+            "ciphersuites": [tls.suite], "groups": ["X25519"]}}}
+        objects = [certificate, settings]
+        for number, host in self.plan.reencrypted():
+            objects.append(backend_object(f"t{number}", self.plan.tls_endpoint))
+            objects.append(route(f"t{number}", host, f"t{number}"))
+            objects[-1]["spec"]["tls"] = {
+                "termination": "Reencrypt", "destinationCa": tls.text(tls.ca),
+                "serverName": ORIGIN_NAME}
+        objects.append(route("pass", PASSTHROUGH_NAME, "t0"))
+        objects[-1]["spec"]["tls"] = {"termination": "Passthrough"}
+        return objects
 
     def start_tcp(self):
         port = free_port()
@@ -183,14 +217,39 @@ class Haproxy(Router):
         if self.plan.tcp:
             lines += ["listen tcp", "  mode tcp", f"  bind 127.0.0.1:{self.ports['tcp']} backlog 4096"]
             lines += [f"  server s{i} {a}" for i, a in enumerate(self.plan.tcp)]
-        self.write("hosts.map", "".join(f"{host} b{number}\n"
-                                        for number, (host, _) in enumerate(self.plan.hosts)))
+        if self.plan.tls:
+            lines += self.tls_config()
+        names = [(host, f"b{number}") for number, (host, _) in enumerate(self.plan.hosts)]
+        names += [(host, f"t{number}") for number, host in self.plan.reencrypted()]
+        self.write("hosts.map", "".join(f"{host} {backend}\n" for host, backend in names))
         return self.write("haproxy.cfg", "\n".join(line for line in lines if line) + "\n")
+
+    def tls_config(self):
+        """One port for what ends here, one for what goes on untouched."""
+        tls = self.plan.tls
+        bind = (f"ssl crt {tls.bundle} ssl-min-ver TLSv1.3 ciphersuites {tls.suite} "
+                "curves X25519 alpn http/1.1")
+        server = (f"ssl verify required ca-file {tls.ca} sni str({ORIGIN_NAME}) "
+                  f"verifyhost {ORIGIN_NAME} ciphersuites {tls.suite}")
+        lines = ["frontend edge", f"  bind 127.0.0.1:{self.ports['edge']} backlog 4096 {bind}",
+                 f"  use_backend %[req.hdr(host),map({self.folder}/hosts.map)]",
+                 "frontend passthrough", "  mode tcp",
+                 f"  bind 127.0.0.1:{self.ports['passthrough']} backlog 4096",
+                 "  tcp-request inspect-delay 5s",
+                 "  tcp-request content accept if { req_ssl_hello_type 1 }",
+                 f"  use_backend pass if {{ req_ssl_sni -i {PASSTHROUGH_NAME} }}",
+                 "backend pass", "  mode tcp", f"  server s0 {self.plan.tls_endpoint}"]
+        for number, _ in self.plan.reencrypted():
+            lines += [f"backend t{number}", f"  server s0 {self.plan.tls_endpoint} {server}"]
+        return lines
 
     def start(self):
         self.ports["plain"] = free_port()
         if self.plan.tcp:
             self.ports["tcp"] = free_port()
+        if self.plan.tls:
+            self.ports["edge"] = self.ports["reencrypt"] = free_port()
+            self.ports["passthrough"] = free_port()
         self.spawn(HAPROXY, "-W", "-f", self.config())
         return self
 
@@ -214,7 +273,7 @@ class Nginx(Router):
 
     def config(self):
         lines = [
-            f"load_module {STREAM_MODULE};" if self.plan.tcp else "", user_line(),
+            f"load_module {STREAM_MODULE};" if self.plan.tcp or self.plan.tls else "", user_line(),
             "daemon off;", "worker_processes 1;", "worker_rlimit_nofile 20000;",
             "pid nginx.pid;", "error_log /dev/null crit;", "worker_shutdown_timeout 60s;",
             "events { worker_connections 19000; accept_mutex off; }",
@@ -235,7 +294,17 @@ class Nginx(Router):
                       f"server {{ listen 127.0.0.1:{self.ports['plain']}"
                       f"{' backlog=4096' if number == 0 else ''};",
                       f"server_name {host}; location / {{ proxy_pass http://u{number}; }} }}"]
+            if self.plan.tls:
+                lines.append(self.tls_server(number, host, f"proxy_pass http://u{number};"))
+        if self.plan.tls:
+            lines += self.reencrypt_config()
         lines.append("}")
+        if self.plan.tls:
+            lines += ["stream {", f"map $ssl_preread_server_name $to {{ {PASSTHROUGH_NAME} pass; }}",
+                      f"upstream pass {{ server {self.plan.tls_endpoint}; }}",
+                      f"server {{ listen 127.0.0.1:{self.ports['passthrough']} backlog=4096;",
+                      "ssl_preread on; proxy_pass $to; proxy_timeout 1h;",
+                      "proxy_buffer_size 64k;" if self.plan.bulk else "", "} }"]
         if self.plan.tcp:
             lines += ["stream {", "upstream t {", *(f"server {a};" for a in self.plan.tcp), "}",
                       f"server {{ listen 127.0.0.1:{self.ports['tcp']} backlog=4096;",
@@ -243,9 +312,35 @@ class Nginx(Router):
                       "proxy_buffer_size 64k;" if self.plan.bulk else "", "} }"]
         return self.write("nginx.conf", "\n".join(line for line in lines if line) + "\n")
 
+    def tls_server(self, number, host, location):
+        tls = self.plan.tls
+        options = "" if number else " default_server backlog=4096"
+        return (f"server {{ listen 127.0.0.1:{self.ports['edge']} ssl{options}; "
+                f"server_name {host}; {tls_lines(tls, tls.cert, tls.key)} "
+                f"location / {{ {location} }} }}")
+
+    def reencrypt_config(self):
+        tls = self.plan.tls
+        location = (f"proxy_ssl_verify on; proxy_ssl_trusted_certificate {tls.ca}; "
+                    f"proxy_ssl_name {ORIGIN_NAME}; proxy_ssl_server_name on; "
+                    "proxy_ssl_protocols TLSv1.3; proxy_ssl_session_reuse on; "
+                    f"proxy_ssl_conf_command Ciphersuites {tls.suite}; ")
+        lines = []
+        for number, host in self.plan.reencrypted():
+            lines += [f"upstream t{number} {{ server {self.plan.tls_endpoint};",
+                      "keepalive 64; keepalive_requests 1000000000; keepalive_timeout 1h; }",
+                      self.tls_server(number + 1, host, f"{location} proxy_pass https://t{number};")]
+        return lines
+
     def start(self):
         os.makedirs(os.path.join(self.folder, "tmp"), exist_ok=True)
         self.ports["plain"] = free_port()
+        if self.plan.tls:
+            self.ports["edge"] = self.ports["reencrypt"] = free_port()
+            if os.path.exists(STREAM_MODULE):
+                self.ports["passthrough"] = free_port()
+            else:
+                self.reasons["passthrough"] = f"no {STREAM_MODULE}"
         if self.plan.tcp and os.path.exists(STREAM_MODULE):
             self.ports["tcp"] = free_port()
         elif self.plan.tcp:

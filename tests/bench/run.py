@@ -29,7 +29,7 @@ import table  # noqa: E402
 import tail  # noqa: E402
 from support.cluster import BIN  # noqa: E402
 
-SECTIONS = ("table", "bulk", "ab", "memory", "tail", "micro")
+SECTIONS = ("table", "tls", "bulk", "ab", "memory", "tail", "micro")
 TOOLS = {"wrk": "wrk", "ab": "apache2-utils", "haproxy": "haproxy", "nginx": "nginx"}
 
 
@@ -98,9 +98,12 @@ def run(args, out, folder):
         if section not in SECTIONS:
             raise SystemExit(f"no section {section}: {', '.join(SECTIONS)}")
     cells = wanted_cells(table.CELLS, words)
-    bulk = wanted_cells(table.BULK, words)
+    tls = wanted_cells(table.TLS_CELLS, words)
+    bulk = wanted_cells(table.BULK + table.TLS_BULK, words)
     if "table" in only and cells:
         table.run_cells(out, f"{folder}/table", rounds, args.quick, cells)
+    if "tls" in only and tls:
+        table.run_tls(out, f"{folder}/tls", rounds, args.quick, tls)
     if "bulk" in only and bulk:
         table.run_bulk(out, f"{folder}/bulk", rounds, args.quick, bulk)
     if "ab" in only and not words:
