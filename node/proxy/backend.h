@@ -32,7 +32,7 @@ struct set_token {
 struct endpoint_set {
     struct qsbr_node retired;
     struct backend *backend;     /* outlives it */
-    struct proxy_backend policy; /* hash_name is the set's own */
+    struct proxy_backend policy; /* hash_name is the set's own, tls a reference */
     uint32_t count;              /* all that are configured */
     uint32_t usable_count;       /* those in front: with a weight and not draining */
     uint32_t weight_total;       /* of the usable ones */
@@ -58,6 +58,9 @@ struct backend_slot {
     struct counter queue_refused;  /* it was full */
     struct counter queue_timeouts; /* waited in vain */
     struct counter raced;          /* connects that were raced by another */
+    struct counter tls_full;       /* handshakes with endpoints, by how they ended */
+    struct counter tls_resumed;
+    struct counter tls_failed;
     struct retry_budget budget;
 
     /* Who is called on this worker, and its task or mail; guarded by the queue's lock. */

@@ -90,6 +90,12 @@ static const struct counter_row backend_counters[] = {
      offsetof(struct backend_slot, queue_timeouts), false},
     {"skein_backend_connects_raced_total", "Slow connects that were raced by another",
      offsetof(struct backend_slot, raced), false},
+    {"skein_backend_tls_full_total", "TLS handshakes with endpoints that made a new session",
+     offsetof(struct backend_slot, tls_full), true},
+    {"skein_backend_tls_resumed_total", "TLS handshakes with endpoints that resumed a session",
+     offsetof(struct backend_slot, tls_resumed), true},
+    {"skein_backend_tls_failed_total", "TLS handshakes with endpoints that failed",
+     offsetof(struct backend_slot, tls_failed), true},
 };
 _Static_assert(ARRAY_LEN(backend_counters) <= CATALOG_COUNTERS_MAX, "room for each");
 

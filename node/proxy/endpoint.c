@@ -48,7 +48,7 @@ void endpoint_unref(struct endpoint *endpoint)
         return;
     }
     for (size_t i = 0; i < endpoint->slot_count; i++) {
-        ASSERT(endpoint->slots[i].idle == NULL);
+        ASSERT(endpoint->slots[i].idle == NULL && endpoint->slots[i].tls == NULL);
     }
     mem_free(endpoint);
 }

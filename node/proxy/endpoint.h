@@ -27,12 +27,14 @@
 #include "node/proxy/stats.h"
 
 struct upstream;
+struct utls;
 
 /* What one worker has with the endpoint. */
 struct endpoint_slot {
     _Alignas(CACHE_LINE) struct upstream *idle; /* utlist, most recently used first */
     uint32_t idle_count;
     uint32_t idle_ms; /* how long an idle connection is trusted, as learned */
+    struct utls *tls; /* utlist: by what targets it was asked over TLS (utls.h) */
     struct traffic traffic;
 };
 

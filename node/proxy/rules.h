@@ -20,6 +20,7 @@ enum {
 /* A route's counters: they outlive the rules that carry its name. */
 struct route;
 struct policy;
+struct tls_target;
 
 struct rule_target {
     struct backend *backend; /* one reference */
@@ -38,6 +39,7 @@ struct rule {
     uint32_t target_count;
     struct rule_target *targets;
     struct policy *policy;         /* NULL: asks for nothing */
+    struct tls_target *target;     /* how endpoints are asked, a reference; NULL: as backends say */
     struct sticky *sticky;         /* affinity.h; NULL: none */
     struct proxy_retries *retries; /* NULL: the default's */
 };

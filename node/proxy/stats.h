@@ -30,6 +30,10 @@
     X(STAT_CONNECT_FAILED, "skein_upstream_connect_failures_total", "reason=\"refused\"",          \
       "Failed connects to endpoints")                                                              \
     X(STAT_CONNECT_TIMEOUT, "skein_upstream_connect_failures_total", "reason=\"timeout\"", "")     \
+    X(STAT_UPSTREAM_TLS_FULL, "skein_upstream_tls_handshakes_total", "result=\"full\"",            \
+      "TLS handshakes with endpoints")                                                             \
+    X(STAT_UPSTREAM_TLS_RESUMED, "skein_upstream_tls_handshakes_total", "result=\"resumed\"", "")  \
+    X(STAT_UPSTREAM_TLS_FAILED, "skein_upstream_tls_handshakes_total", "result=\"failed\"", "")    \
     X(STAT_RETRIES, "skein_retries_total", "", "Requests sent to another endpoint or once more")   \
     X(STAT_RESPONSE_CUT, "skein_responses_cut_total", "",                                          \
       "Responses that ended early, shown to the client by closing")                                \
@@ -75,6 +79,9 @@ enum stat_id {
     X(REASON_HEADERS_TOO_BIG, 431, "headers_too_big", "The request headers are above the limit")   \
     X(REASON_NOT_IMPLEMENTED, 501, "not_implemented", "This transfer coding is not known")         \
     X(REASON_CONNECT_FAILED, 502, "connect_failed", "No endpoint accepted a connection")           \
+    X(REASON_ENDPOINT_TLS, 502, "endpoint_tls", "No endpoint could be reached over TLS")           \
+    X(REASON_ENDPOINT_CERTIFICATE, 502, "endpoint_certificate",                                    \
+      "The endpoint's certificate was not accepted")                                               \
     X(REASON_BAD_RESPONSE, 502, "bad_response", "The endpoint's response is malformed")            \
     X(REASON_UPSTREAM_CLOSED, 502, "upstream_closed", "The endpoint closed before it answered")    \
     X(REASON_NO_ENDPOINT, 503, "no_endpoint", "No endpoint is available for this route")           \
