@@ -65,6 +65,51 @@ static void sip_absorb(uint64_t v[4], const void *bytes, size_t len)
     v[0] ^= tail;
 }
 
+static inline uint64_t load64(const uint8_t *p)
+{
+    uint64_t x;
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+static inline uint64_t load32(const uint8_t *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+__extension__ typedef unsigned __int128 uint128;
+
+static inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    uint128 product = (uint128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t hash_fold64(const uint64_t key[2], const void *bytes, size_t len)
+{
+    const uint8_t *p = bytes;
+    uint64_t hash = key[0];
+    size_t left = len;
+    for (; left > 16; left -= 16, p += 16) {
+        hash = fold(load64(p) ^ key[1], load64(p + 8) ^ hash);
+    }
+    /* The last 1 to 16 bytes as two words that may overlap. */
+    uint64_t a = 0, b = 0;
+    if (left >= 8) {
+        a = load64(p);
+        b = load64(p + left - 8);
+    } else if (left >= 4) {
+        a = load32(p);
+        b = load32(p + left - 4);
+    } else if (left > 0) {
+        a = (uint64_t)p[0] << 16 | (uint64_t)p[left / 2] << 8 | p[left - 1];
+    }
+    hash = fold(a ^ key[1], b ^ hash);
+    return fold(hash ^ key[0], key[1] ^ len);
+}
+
 uint64_t hash_sip64(uint64_t key0, uint64_t key1, const void *bytes, size_t len)
 {
     uint64_t v[4] = {key0 ^ 0x736f6d6570736575U, key1 ^ 0x646f72616e646f6dU,

@@ -85,7 +85,7 @@ void hosts_deinit(struct hosts *hosts)
 /* Wildcards hash under another key, so that "*.x" needs no text of its own. 0 means "no entry". */
 static uint64_t name_hash(const struct hosts *hosts, bool wildcard, const char *name, size_t len)
 {
-    uint64_t hash = hash_sip64(hosts->key[0] ^ (wildcard ? 1 : 0), hosts->key[1], name, len);
+    uint64_t hash = hash_fold64(hosts->key, name, len) ^ (wildcard ? hosts->key[1] : 0);
     return hash != 0 ? hash : 1;
 }
 
