@@ -36,7 +36,7 @@ void buf_reset(struct buf *buf)
     }
 }
 
-char *buf_reserve(struct buf *buf, size_t len)
+char *buf_enlarge(struct buf *buf, size_t len)
 {
     if (buf->full || len > buf->cap_bytes - buf->len) {
         buf->full = true;

@@ -31,9 +31,17 @@ int buf_puts(struct buf *buf, const char *text);
 int buf_putc(struct buf *buf, char byte);
 int buf_printf(struct buf *buf, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* For buf_reserve: more memory, or not. */
+char *buf_enlarge(struct buf *buf, size_t len);
+
 /* Room for `len` more bytes at the end, or NULL above the cap; follow with buf_grow(len written).
  */
-char *buf_reserve(struct buf *buf, size_t len);
+static inline char *buf_reserve(struct buf *buf, size_t len)
+{
+    bool fits = !buf->full && len < buf->size - buf->len; /* size never exceeds the cap by 2 */
+    return LIKELY(fits) ? buf->data + buf->len : buf_enlarge(buf, len);
+}
+
 void buf_grow(struct buf *buf, size_t len);
 
 /* Drop the first len bytes (moves the rest). */

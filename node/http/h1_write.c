@@ -22,15 +22,19 @@ static const uint64_t framing_names = H1_BIT(H1_CONTENT_LENGTH) | H1_BIT(H1_TRAN
 
 static char *put_decimal(char *at, uint64_t number)
 {
-    size_t len = 1;
-    for (uint64_t power = 10; number >= power && len < DECIMAL_MAX; power *= 10) {
-        len++;
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    char digits[DECIMAL_MAX], *begin = digits + sizeof(digits);
+    for (; number >= 100; number /= 100) {
+        begin -= 2;
+        memcpy(begin, pairs + number % 100 * 2, 2);
     }
-    for (size_t i = len; i > 0; i--) {
-        at[i - 1] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return at + len;
+    begin -= 2;
+    memcpy(begin, pairs + number * 2, 2);
+    begin += number < 10;
+    return h1_put(at, begin, (size_t)(digits + sizeof(digits) - begin));
 }
 
 static char *put_content_length(char *at, uint64_t length)
