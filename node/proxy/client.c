@@ -128,7 +128,7 @@ static void answer_refusal(struct client *client, enum reason reason)
 static void client_refuse(struct client *client, enum reason reason)
 {
     if (client->state == CLIENT_IDLE) {
-        client->start_ns = uv_hrtime();
+        client->start_ns = worker_turn_ns(worker_of(client));
     }
     answer_refusal(client, reason);
 }
@@ -140,7 +140,7 @@ static void begin_exchange(struct client *client, const char *bytes,
     struct worker *worker = worker_of(client);
     struct client_work *work = client->work;
     struct h1_head *head = &worker->request;
-    uint64_t routed_ns = uv_hrtime();
+    uint64_t routed_ns = worker_turn_ns(worker);
     if (client->state == CLIENT_IDLE) {
         client->start_ns = routed_ns;
     }
@@ -190,7 +190,7 @@ static size_t take_head(struct client *client, const char *bytes, size_t len)
     if (rc == RC_AGAIN) {
         if (client->state == CLIENT_IDLE) {
             client->state = CLIENT_HEAD;
-            client->start_ns = uv_hrtime();
+            client->start_ns = worker_turn_ns(worker_of(client));
             worker_deadline(worker, &client->timer, defaults->timeouts.client_header_ms);
         }
         return 0;

@@ -2,11 +2,11 @@
  * What an exchange leaves behind: when its phases were, counters of everything that it touched, and
  * its record in the access log.
  *
- * Clock reads are the dear part, so there are two for an ordinary exchange on kept connections:
- * when its head has been read, and when the response head has come. Its end is a third one only
- * when the loop has turned in between (a long response), sending a fourth only with the access log
- * or after a queue or failed tries; a connection that is opened costs two more, which a connect
- * hides.
+ * Clock reads are the dear part, so there is one for an ordinary exchange on kept connections, when
+ * the response head has come; when its own head came is read once for all of a turn of the loop.
+ * Its end is a further one only when the loop has turned in between (a long response), sending a
+ * fourth only with the access log or after a queue or failed tries; a connection that is opened
+ * costs two more, which a connect hides.
  */
 #include "node/proxy/access_log.h"
 #include "node/proxy/proxy_int.h"

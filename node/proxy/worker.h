@@ -54,7 +54,9 @@ struct worker {
     struct mailbox box;
     uv_timer_t ticker; /* runs while the wheel holds something */
     uv_prepare_t prepare;
-    uint64_t turn; /* of the loop */
+    uint64_t turn;       /* of the loop */
+    uint64_t turn_ns;    /* see worker_turn_ns */
+    uint64_t turn_ns_of; /* 1 + the turn that turn_ns is of; 0: none */
     bool ticking;
     bool draining;
     bool stopping;
@@ -136,6 +138,17 @@ void worker_defer(struct worker *worker, struct task *task, void (*run)(struct t
 static inline uint64_t worker_now(const struct worker *worker)
 {
     return worker->loop.time;
+}
+
+/* uv_hrtime, read once in a turn of the loop: for when something came. What waits behind others of
+ * its turn was there by then. */
+static inline uint64_t worker_turn_ns(struct worker *worker)
+{
+    if (worker->turn_ns_of != worker->turn + 1) {
+        worker->turn_ns_of = worker->turn + 1;
+        worker->turn_ns = uv_hrtime();
+    }
+    return worker->turn_ns;
 }
 
 /* Have the ticker running. */
