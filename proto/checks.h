@@ -78,5 +78,6 @@ void validate_backend(const ProtobufCMessage *message, struct faults *faults);
 void validate_endpoint(const ProtobufCMessage *message, struct faults *faults);
 void validate_settings(const ProtobufCMessage *message, struct faults *faults);
 void validate_node(const ProtobufCMessage *message, struct faults *faults);
+void validate_token(const ProtobufCMessage *message, struct faults *faults);
 
 #endif

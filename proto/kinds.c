@@ -3,7 +3,7 @@
  * CLI's names, the numbers on disk and on the wire.
  *
  * Numbers of kinds to come, so that nobody takes them: 8 Certificate, 9 Shard,
- * 10 VirtualAddress, 11 Token. 12 to 31 are kept for further kinds; 32 to 255 for replicated rows
+ * 10 VirtualAddress. 12 to 31 are kept for further kinds; 32 to 255 for replicated rows
  * that are not objects (ticket keys, revocations). A number is never given to another meaning, also
  * when its kind is gone.
  */
@@ -28,6 +28,7 @@ ASSERT_SHAPE(Skein__Endpoint);
 ASSERT_SHAPE(Skein__Settings);
 ASSERT_SHAPE(Skein__Node);
 ASSERT_SHAPE(Skein__TcpRoute);
+ASSERT_SHAPE(Skein__Token);
 
 const struct kind kinds[] = {
     {.number = 1,
@@ -91,6 +92,15 @@ const struct kind kinds[] = {
      .validate = validate_tcp_route,
      .columns = "PORT=spec.port BACKENDS=spec.to[].backend ADMITTED=status.admitted "
                 "REASON=status.reason"},
+    {.number = 11,
+     .name = "Token",
+     .plural = "tokens",
+     .alias = NULL,
+     .namespaced = false,
+     .descriptor = &skein__token__descriptor,
+     .validate = validate_token,
+     .columns = "ROLE=spec.role NAMESPACE=spec.namespace EXPIRES=spec.expires "
+                "EXPIRED=status.expired DESCRIPTION=spec.description"},
     {.name = NULL},
 };
 

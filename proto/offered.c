@@ -147,6 +147,11 @@ static const struct offer {
     {"Settings", "captures", NULL},
 
     {"Node", "labels", NULL},
+
+    {"Token", "role", NULL},
+    {"Token", "namespace", NULL},
+    {"Token", "expires", NULL},
+    {"Token", "description", NULL},
 };
 
 struct walk {

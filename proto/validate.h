@@ -25,6 +25,7 @@ enum {
     PATH_MAX_BYTES = 1024, /* of a route */
     CIDRS_MAX = 4096,      /* of one list */
     PEM_MAX_BYTES = 64 * 1024,
+    TOKEN_HASH_BYTES = 32, /* SHA-256 */
 };
 
 /*

@@ -21,6 +21,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum {
     SCRATCH_BYTES = 64 * 1024,
@@ -539,4 +540,17 @@ void stream_local_addr(const struct stream *stream, struct addr *ret_addr)
 bool stream_is_unix(const struct stream *stream)
 {
     return stream->is_unix;
+}
+
+bool stream_peer_uid(const struct stream *stream, uint32_t *ret_uid)
+{
+    uv_os_fd_t fd;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (!stream->is_unix || uv_fileno(&stream->io.handle, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0) {
+        return false;
+    }
+    *ret_uid = peer.uid;
+    return true;
 }

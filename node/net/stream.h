@@ -116,6 +116,10 @@ void stream_peer_addr(const struct stream *stream, struct addr *ret_addr);
 void stream_local_addr(const struct stream *stream, struct addr *ret_addr);
 bool stream_is_unix(const struct stream *stream);
 
+/* Who is at the other end of a unix socket: the user id of the process that connected. False: not a
+ * unix socket, or the kernel does not say. */
+bool stream_peer_uid(const struct stream *stream, uint32_t *ret_uid);
+
 /* "end of input", "deadline passed" ... Static. */
 const char *stream_reason_text(enum stream_reason reason);
 

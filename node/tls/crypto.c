@@ -140,6 +140,17 @@ int aead_open(struct aead *aead, const struct aead_frame *frame, const uint8_t *
     return EVP_CipherFinal_ex(ctx, out + done, &done) == 1 ? RC_OK : RC_AUTH;
 }
 
+void crypto_sha256(const void *bytes, size_t len, uint8_t ret[SHA256_BYTES])
+{
+    int good = EVP_Digest(bytes, len, ret, NULL, EVP_sha256(), NULL);
+    ASSERT(good == 1);
+}
+
+bool crypto_equal(const void *left, const void *right, size_t len)
+{
+    return CRYPTO_memcmp(left, right, len) == 0;
+}
+
 void crypto_wipe(void *bytes, size_t len)
 {
     OPENSSL_cleanse(bytes, len);

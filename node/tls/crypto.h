@@ -48,6 +48,13 @@ void aead_seal(struct aead *aead, const struct aead_frame *frame, const uint8_t 
 MUST_CHECK int aead_open(struct aead *aead, const struct aead_frame *frame, const uint8_t *sealed,
                          size_t len, uint8_t *out);
 
+/* SHA-256 of the bytes. */
+enum { SHA256_BYTES = 32 };
+void crypto_sha256(const void *bytes, size_t len, uint8_t ret[SHA256_BYTES]);
+
+/* In a time that depends on len alone. */
+bool crypto_equal(const void *left, const void *right, size_t len);
+
 /* Overwrite secrets in a way that the compiler keeps. */
 void crypto_wipe(void *bytes, size_t len);
 

@@ -109,6 +109,22 @@ static void tampered(void **state)
     aead_free(aead);
 }
 
+/* FIPS 180-2 B.1. */
+static void sha256_vector(void **state)
+{
+    (void)state;
+    static const uint8_t expected[SHA256_BYTES] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
+                                                   0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
+                                                   0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
+                                                   0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
+    uint8_t out[SHA256_BYTES];
+    crypto_sha256("abc", 3, out);
+    assert_memory_equal(out, expected, sizeof(out));
+    assert_true(crypto_equal(out, expected, sizeof(out)));
+    out[31] ^= 1;
+    assert_false(crypto_equal(out, expected, sizeof(out)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +132,7 @@ int main(void)
         cmocka_unit_test(gcm_vector),
         cmocka_unit_test(both_directions_alternate),
         cmocka_unit_test(tampered),
+        cmocka_unit_test(sha256_vector),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
