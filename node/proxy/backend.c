@@ -7,6 +7,7 @@
 #include "node/base/timesrc.h"
 #include "node/proxy/catalog.h"
 #include "node/proxy/queue.h"
+#include "node/tls/tls_policy.h"
 
 #include <utlist.h>
 
@@ -24,6 +25,7 @@ static void set_release(struct qsbr_node *node)
         endpoint_unref(set->entries[i].endpoint);
     }
     mem_free(unconst(set->policy.hash_name));
+    tls_target_unref(set->policy.tls);
     mem_free(set->identities);
     mem_free(set->tokens);
     mem_free(set->schedule);
@@ -346,6 +348,9 @@ static void set_policy(struct endpoint_set *set, const struct proxy_backend *pol
 {
     set->policy = *policy;
     set->policy.hash_name = policy->hash_name == NULL ? NULL : mem_strdup(policy->hash_name);
+    if (policy->tls != NULL) {
+        tls_target_ref(policy->tls);
+    }
     struct proxy_passive *passive = &set->policy.passive;
     passive->window_ms = MAX(passive->window_ms, 1U);
     passive->eject_ms = MAX(passive->eject_ms, 1U);

@@ -193,6 +193,10 @@ static void rule_init(struct rule *rule, struct catalog *catalog, const struct p
     rule->forwarded = from->forwarded;
     rule->targets = mem_array(from->target_count, sizeof(*rule->targets));
     rule->policy = policy;
+    if (from->tls.termination == PROXY_REENCRYPT && from->tls.target != NULL) {
+        rule->target = from->tls.target;
+        tls_target_ref(rule->target);
+    }
     if (from->policy != NULL) {
         const struct proxy_retries *retries = &from->policy->retries;
         rule->sticky = sticky_new(from->policy->sticky);
@@ -244,6 +248,7 @@ void rules_deinit(struct rules *rules, struct catalog *catalog)
             backend_put(rule->targets[j].backend);
         }
         policy_free(rule->policy);
+        tls_target_unref(rule->target);
         sticky_free(rule->sticky);
         mem_free(rule->retries);
         mem_free(rule->targets);
