@@ -14,6 +14,7 @@
 enum {
     IOV_MAX_USED = 8,
     STAGE_BYTES = 3900, /* a chunk of 4 KiB */
+    READS_PER_EVENT = 8,
 };
 
 void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *ops, int fd)
@@ -75,31 +76,59 @@ static void sock_adopt(struct sock *sock)
     ASSERT(rc == 0); /* a fresh descriptor that is non-blocking already */
 }
 
+/* libuv gets no buffer: it only says that there is something, and recv() fetches it for less than
+ * libuv's read() costs. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
-    (void)suggested; /* one scratch for all: what is read is handled before the next read */
-    struct sock *sock = handle->data;
-    *ret_buf = uv_buf_init(sock->worker->scratch, sock->unread ? 0 : WORKER_SCRATCH_BYTES);
+    (void)handle;
+    (void)suggested;
+    *ret_buf = uv_buf_init(NULL, 0);
+}
+
+/* One scratch for all: what is read is handled before the next read. True: there was as much as
+ * fits, so more is likely to be there. */
+static bool sock_receive(struct sock *sock)
+{
+    ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
+    if (LIKELY(n > 0)) {
+        sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
+        return n == WORKER_SCRATCH_BYTES;
+    }
+    int error = errno;
+    if (n < 0 && (error == EAGAIN || error == EINTR)) {
+        return false;
+    }
+    if (sock->adopted) {
+        (void)uv_read_stop((uv_stream_t *)&sock->tcp); /* always 0 */
+    }
+    if (n == 0) {
+        sock->eof = true;
+        sock->ops->on_eof(sock);
+    } else {
+        sock->ops->on_error(sock, error);
+    }
+    return false;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
+    (void)nread; /* always UV_ENOBUFS */
+    (void)buf;
     struct sock *sock = stream->data;
     struct worker *worker = sock->worker;
-    if (sock->closing || nread == 0) {
-        return;
+    bool more = true;
+    for (int i = 0; i < READS_PER_EVENT && more; i++) {
+        if (sock->closing || sock->paused) {
+            break;
+        }
+        if (sock->unread) {
+            sock->ops->on_readable(sock);
+            more = false;
+        } else {
+            more = sock_receive(sock);
+        }
+        worker_settle(worker);
     }
-    if (nread > 0) {
-        sock->ops->on_data(sock, buf->base, (size_t)nread);
-    } else if (nread == UV_ENOBUFS && sock->unread) {
-        sock->ops->on_readable(sock);
-    } else if (nread == UV_EOF) {
-        sock->eof = true;
-        sock->ops->on_eof(sock);
-    } else {
-        sock->ops->on_error(sock, (int)-nread);
-    }
-    worker_settle(worker);
 }
 
 static void sock_not_late(struct sock *sock)
@@ -158,15 +187,7 @@ void sock_start(struct sock *sock)
 void sock_read_now(struct sock *sock)
 {
     ASSERT(!sock->adopted);
-    ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
-    if (n > 0) {
-        sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
-    } else if (n == 0) {
-        sock->eof = true;
-        sock->ops->on_eof(sock);
-    } else if (errno != EAGAIN && errno != EINTR) {
-        sock->ops->on_error(sock, errno);
-    }
+    (void)sock_receive(sock);
 }
 
 void sock_pause(struct sock *sock)
