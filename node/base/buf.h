@@ -38,7 +38,8 @@ char *buf_enlarge(struct buf *buf, size_t len);
  */
 static inline char *buf_reserve(struct buf *buf, size_t len)
 {
-    bool fits = !buf->full && len < buf->size - buf->len; /* size never exceeds the cap by 2 */
+    /* The cap may have been lowered below the size. */
+    bool fits = !buf->full && len < buf->size - buf->len && len <= buf->cap_bytes - buf->len;
     return LIKELY(fits) ? buf->data + buf->len : buf_enlarge(buf, len);
 }
 
