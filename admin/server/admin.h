@@ -8,6 +8,7 @@
 #ifndef SKEIN_ADMIN_SERVER_ADMIN_H
 #define SKEIN_ADMIN_SERVER_ADMIN_H
 
+#include "admin/server/access.h"
 #include "node/base/addr.h"
 #include "node/base/buf.h"
 #include "node/base/errors.h"
@@ -98,10 +99,22 @@ struct admin_ops {
     void (*metrics)(void *ctx, struct buf *out);
 };
 
+/* TLS on the TCP listener: what it shows, what it accepts. Referenced by who is given it. */
+struct tls_cert;
+struct tls_policy;
+struct admin_tls {
+    struct tls_cert *cert;
+    struct tls_policy *policy;
+    enum access client_role; /* of who shows a certificate that the policy's authorities signed */
+};
+
 struct admin_config {
-    const char *unix_path;     /* NULL or "": none */
-    const struct addr *listen; /* NULL: none; must be loopback until TLS and tokens exist */
-    size_t body_bytes_max;     /* 0: 8 MiB; above it 413 */
+    const char *unix_path;       /* NULL or "": none */
+    const struct addr *listen;   /* NULL: none; without tls a loopback address */
+    const struct admin_tls *tls; /* NULL: plain TCP, where whoever reaches it is an admin */
+    const char *audit_path;      /* of the audit trail; NULL or "": none is kept */
+    size_t audit_bytes_max;      /* of its file, before it is rotated; 0: 16 MiB */
+    size_t body_bytes_max;       /* 0: 8 MiB; above it 413 */
 };
 
 /* RC_BUSY: socket or port in use (text names it; a stale unix socket is replaced). ops is borrowed.
@@ -109,6 +122,11 @@ struct admin_config {
 MUST_CHECK int admin_start(uv_loop_t *loop, const struct admin_config *config,
                            const struct admin_ops *ops, void *ctx, struct admin **ret_admin,
                            struct err_info *err);
+
+/* Another certificate or policy (it had one before), for connections from now on. RC_UNSUPPORTED.
+ */
+MUST_CHECK int admin_set_tls(struct admin *admin, const struct admin_tls *tls,
+                             struct err_info *err);
 
 /* The TCP address in use (for port 0); unset when there is none. */
 void admin_listen_addr(const struct admin *admin, struct addr *ret_addr);

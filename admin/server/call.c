@@ -9,6 +9,7 @@
 #include "node/base/mem.h"
 #include "node/base/timesrc.h"
 #include "node/http/h1_write.h"
+#include "node/tls/crypto.h"
 #include "proto/json.h"
 
 #include <stdio.h>
@@ -38,6 +39,8 @@ struct call *call_new(struct conn *conn, const struct h1_head *head, const char 
     call->conn = conn;
     (void)snprintf(call->method, sizeof(call->method), "%.*s", (int)head->method.len,
                    bytes + head->method.off);
+    call->path =
+        mem_strndup(bytes + head->path.off, MIN(head->path.len, (uint32_t)ADMIN_PATH_SHOWN));
     call->content_type = copy_fields(head, bytes, H1_CONTENT_TYPE);
     call->accept = copy_fields(head, bytes, H1_ACCEPT);
     call->if_match = copy_fields(head, bytes, H1_IF_MATCH);
@@ -59,6 +62,12 @@ static void call_free(struct call *call)
     }
     query_deinit(&call->query);
     buf_deinit(&call->body);
+    if (call->held.len > 0) {
+        crypto_wipe(call->held.data, call->held.len); /* may hold a new token's secret */
+    }
+    buf_deinit(&call->held);
+    json_decref(call->changes);
+    mem_free(call->path);
     mem_free(call->content_type);
     mem_free(call->accept);
     mem_free(call->if_match);
@@ -139,11 +148,49 @@ static void call_done(struct call *call, bool keep)
     conn_answered(conn, keep);
 }
 
+/* Takes what out holds. */
+static void send_answer(struct call *call, struct buf *out, bool keep)
+{
+    int rc = out->full ? RC_FULL : wire_write(call->conn, out->data, out->len);
+    buf_deinit(out);
+    if (rc != RC_OK) { /* RC_CLOSED is told by on_closed; a full queue ends what cannot be sent */
+        stream_close(call->conn->stream, STREAM_LOCAL, "answer too large");
+        keep = false;
+    }
+    call_done(call, keep);
+}
+
+/* The record is in the file, or is lost, which is counted and told there. */
+static void on_recorded(void *arg, int rc)
+{
+    struct call *call = arg;
+    (void)rc;
+    if (call->conn != NULL) {
+        send_answer(call, &call->held, call->held_keep && call_keeps(call));
+    }
+    call_release(call);
+}
+
+/* Nothing is read meanwhile; the connection is in ANSWER, also when the body has not come. */
+static void hold_answer(struct call *call, char *record, struct buf *out, bool keep)
+{
+    call->held = *out;
+    call->held_keep = keep;
+    call->conn->state = CONN_ANSWER;
+    stream_pause(call->conn->stream);
+    call_hold(call);
+    audit_append(call->admin->audit, record, on_recorded, call);
+}
+
 void call_answer(struct call *call, int status, const char *content_type, const char *fields,
                  const char *body, size_t len)
 {
     count_answer(&call->admin->count, call->method, status, time_mono_ns() - call->started_ns);
+    char *record = audit_record(call, status);
     if (call->conn == NULL) {
+        if (record != NULL) {
+            audit_append(call->admin->audit, record, NULL, NULL);
+        }
         return; /* released by who holds it */
     }
     bool keep = call_keeps(call);
@@ -158,13 +205,11 @@ void call_answer(struct call *call, int status, const char *content_type, const 
     if (!call->is_head && status != 304 && status != 204 && len > 0) {
         (void)buf_put(&out, body, len);
     }
-    int rc = out.full ? RC_FULL : stream_write(call->conn->stream, out.data, out.len);
-    buf_deinit(&out);
-    if (rc != RC_OK) { /* RC_CLOSED is told by on_closed; a full queue ends what cannot be sent */
-        stream_close(call->conn->stream, STREAM_LOCAL, "answer too large");
-        keep = false;
+    if (record != NULL) {
+        hold_answer(call, record, &out, keep);
+        return;
     }
-    call_done(call, keep);
+    send_answer(call, &out, keep);
 }
 
 char *call_json_text(const struct call *call, const json_t *json, size_t *ret_len)
@@ -223,7 +268,7 @@ int call_write_part(struct call *call, const struct buf *part, bool last)
         }
     }
     if (rc == RC_OK && out.len > 0) {
-        rc = stream_write(call->conn->stream, out.data, out.len);
+        rc = wire_write(call->conn, out.data, out.len);
     }
     buf_deinit(&out);
     return rc;
@@ -259,7 +304,7 @@ void call_answer_stream(struct call *call, const char *content_type,
         (void)buf_puts(&head, call->http10 ? "" : "Transfer-Encoding: chunked\r\n");
         h1_put_end(&head);
         conn->state = CONN_STREAM;
-        int rc = stream_write(conn->stream, head.data, head.len);
+        int rc = wire_write(conn, head.data, head.len);
         if (rc == RC_OK) {
             rc = call_write_part(call, &first, false);
         }

@@ -51,14 +51,14 @@ static bool host_is_local(const struct h1_head *head)
     return len > skip && strcmp(name + len - skip, ending) == 0;
 }
 
-static bool origin_is_ours(const struct h1_head *head, const char *bytes)
+static bool origin_is_ours(const struct h1_head *head, const char *bytes, bool tls)
 {
     const struct h1_field *origin = h1_find(head, H1_ORIGIN);
     if (origin == NULL) {
         return true;
     }
-    static const char scheme[] = "http://";
-    size_t skip = sizeof(scheme) - 1;
+    const char *scheme = tls ? "https://" : "http://";
+    size_t skip = strlen(scheme);
     return origin->value.len == head->host.len + skip &&
            strncasecmp(bytes + origin->value.off, scheme, skip) == 0 &&
            strncasecmp(bytes + origin->value.off + skip, bytes + head->host.off, head->host.len) ==
@@ -70,18 +70,21 @@ static bool refuse_by_head(struct conn *conn, const struct h1_head *head, const 
 {
     struct call *call = conn->call;
     struct err_info err = {0};
-    if (!stream_is_unix(conn->stream) && !host_is_local(head)) {
+    if (!stream_is_unix(conn->stream) && !conn->tls && !host_is_local(head)) {
         call_answer_problem(
             call, 403, NULL, NULL,
             "Host: this API is reached by address or as localhost, not by a domain name");
         return true;
     }
-    if (!origin_is_ours(head, bytes)) {
+    if (!origin_is_ours(head, bytes, conn->tls)) {
         call_answer_problem(call, 403, NULL, NULL,
                             "Origin: requests of web pages from elsewhere are not served");
         return true;
     }
     int rc = route_find(call->method, bytes + head->path.off, head->path.len, &call->match, &err);
+    if (guard_refuses(call, head, bytes)) {
+        return true; /* who is not known is not told either what exists */
+    }
     if (rc == RC_UNSUPPORTED) {
         char allow[ROUTE_ALLOW_MAX + 16];
         (void)snprintf(allow, sizeof(allow), "Allow: %s\r\n", call->match.allow);
@@ -128,7 +131,7 @@ static void take_head(struct conn *conn, const struct h1_head *head)
     h1_body_init(&conn->body, head->framing, head->content_length, &limits, NULL);
     bool expects = head->expect_continue && conn->in.len == head->len;
     if (expects && conn->call->body_unread &&
-        stream_write(conn->stream, STATUS_CONTINUE, STATUS_CONTINUE_LEN) != RC_OK) {
+        wire_write(conn, STATUS_CONTINUE, STATUS_CONTINUE_LEN) != RC_OK) {
         stream_close(conn->stream, STREAM_LOCAL, NULL);
     }
 }
@@ -234,13 +237,12 @@ static void conn_process(struct conn *conn)
     if (conn->ended && (conn->state == CONN_HEAD || conn->state == CONN_BODY)) {
         /* Nothing more can come: what stands there is incomplete. */
         enter(conn, CONN_CLOSING);
-        stream_finish(conn->stream, ADMIN_LINGER_MS);
+        wire_finish(conn, ADMIN_LINGER_MS);
     }
 }
 
-static void on_data(void *owner, const uint8_t *bytes, size_t len)
+void conn_data(struct conn *conn, const uint8_t *bytes, size_t len)
 {
-    struct conn *conn = owner;
     if (conn->state == CONN_STREAM || conn->state == CONN_CLOSING) {
         return; /* one request at a time; after a long answer the connection ends */
     }
@@ -254,15 +256,24 @@ static void on_data(void *owner, const uint8_t *bytes, size_t len)
     conn_process(conn);
 }
 
-static void on_eof(void *owner)
+static void on_data(void *owner, const uint8_t *bytes, size_t len)
 {
-    struct conn *conn = owner;
+    wire_data(owner, bytes, len);
+}
+
+void conn_ended(struct conn *conn)
+{
     conn->ended = true;
     if (conn->state == CONN_STREAM) {
         stream_close(conn->stream, STREAM_EOF, NULL);
     } else if (conn->state != CONN_ANSWER) {
         conn_process(conn);
     } /* else the answer is still to be sent; conn_answered ends it */
+}
+
+static void on_eof(void *owner)
+{
+    conn_ended(owner);
 }
 
 static void on_drained(void *owner)
@@ -285,6 +296,7 @@ static void on_closed(void *owner, enum stream_reason reason, const char *text)
         call_detach(conn->call);
     }
     buf_deinit(&conn->in);
+    wire_close(conn);
     DL_DELETE(admin->conns, conn);
     admin->conn_count--;
     mem_free(conn);
@@ -311,8 +323,14 @@ void conn_accept(void *owner, struct stream *stream)
     struct conn *conn = mem_new(sizeof(*conn));
     conn->admin = admin;
     conn->stream = stream;
+    if (!wire_open(conn)) {
+        stream_abandon(stream);
+        mem_free(conn);
+        return;
+    }
     buf_init(&conn->in, ADMIN_INPUT_BYTES_MAX);
     enter(conn, CONN_HEAD);
+    conn->accepted_ms = conn->since_ms;
     DL_APPEND(admin->conns, conn);
     admin->conn_count++;
     admin->count.connections++;
@@ -329,7 +347,7 @@ void conn_answered(struct conn *conn, bool keep)
     }
     if (!keep) {
         enter(conn, CONN_CLOSING);
-        stream_finish(conn->stream, ADMIN_LINGER_MS);
+        wire_finish(conn, ADMIN_LINGER_MS);
         return;
     }
     enter(conn, CONN_HEAD);
@@ -399,6 +417,13 @@ void conn_tick(struct conn *conn, uint64_t now)
     }
     conn->queued = queued;
     uint64_t waited = now - MIN(now, conn->since_ms);
+    uint64_t age = now - MIN(now, conn->accepted_ms);
+    if (conn->tls && age > (conn->handshaken ? ADMIN_FRESH_MS : ADMIN_HANDSHAKE_MS) &&
+        !conn->known && conn->state != CONN_CLOSING) {
+        conn->admin->count.handshakes_failed += !conn->handshaken;
+        stream_close(conn->stream, STREAM_DEADLINE, NULL);
+        return;
+    }
     if (queued > 0 && now - conn->queued_ms > ADMIN_STALL_MS) {
         conn->admin->count.watchers_dropped += conn->call != NULL && conn->call->is_watch;
         stream_close(conn->stream, STREAM_DEADLINE, NULL);
@@ -409,6 +434,8 @@ void conn_tick(struct conn *conn, uint64_t now)
         answer_timeout(conn, "the request's head did not come in time");
     } else if (conn->state == CONN_BODY && waited > ADMIN_BODY_MS) {
         answer_timeout(conn, "the request's body did not come in time");
+    } else if (conn->state == CONN_STREAM && !guard_still_good(conn->call)) {
+        stream_close(conn->stream, STREAM_LOCAL, "its token was revoked or has expired");
     } else if (conn->state == CONN_STREAM) {
         conn_pump(conn); /* heartbeats */
     }

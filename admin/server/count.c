@@ -82,4 +82,25 @@ void count_format(const struct count *count, struct buf *out)
                      "was too slow.\n# TYPE skein_admin_watchers_dropped_total counter\n"
                      "skein_admin_watchers_dropped_total %" PRIu64 "\n",
                      count->watchers_dropped);
+    (void)buf_puts(out, "# HELP skein_admin_auth_failures_total Requests without a credential that "
+                        "will do.\n# TYPE skein_admin_auth_failures_total counter\n");
+    static const char *const reasons[COUNT_AUTH_MAX] = {NULL, "missing", "unknown", "expired"};
+    for (size_t i = 1; i < COUNT_AUTH_MAX; i++) {
+        (void)buf_printf(out, "skein_admin_auth_failures_total{reason=\"%s\"} %" PRIu64 "\n",
+                         reasons[i], count->auth_failures[i]);
+    }
+    (void)buf_printf(
+        out,
+        "skein_admin_auth_failures_total{reason=\"throttled\"} %" PRIu64 "\n"
+        "# HELP skein_admin_forbidden_total Requests above the role or namespace of their user.\n"
+        "# TYPE skein_admin_forbidden_total counter\n"
+        "skein_admin_forbidden_total %" PRIu64 "\n"
+        "# HELP skein_admin_handshakes_failed_total TLS handshakes that failed or took too long.\n"
+        "# TYPE skein_admin_handshakes_failed_total counter\n"
+        "skein_admin_handshakes_failed_total %" PRIu64 "\n"
+        "# HELP skein_admin_displaced_total Connections closed before they showed a credential, to "
+        "make room.\n"
+        "# TYPE skein_admin_displaced_total counter\n"
+        "skein_admin_displaced_total %" PRIu64 "\n",
+        count->auth_throttled, count->forbidden, count->handshakes_failed, count->displaced);
 }

@@ -7,7 +7,7 @@
 
 #include "node/base/buf.h"
 
-enum { COUNT_ROWS_MAX = 128, COUNT_BUCKETS = 8 };
+enum { COUNT_ROWS_MAX = 128, COUNT_BUCKETS = 8, COUNT_AUTH_MAX = 4 };
 
 struct count {
     struct count_row {
@@ -21,6 +21,11 @@ struct count {
     uint64_t total_ns;
     uint64_t connections; /* accepted so far */
     uint64_t watchers_dropped;
+    uint64_t handshakes_failed;
+    uint64_t displaced;                     /* closed to make room before a credential was shown */
+    uint64_t auth_failures[COUNT_AUTH_MAX]; /* by enum auth_result; the first is not used */
+    uint64_t auth_throttled;
+    uint64_t forbidden;
 };
 
 /* One answer. method may be any text: unknown ones are counted together. */

@@ -147,12 +147,14 @@ static void put_end(struct listing *listing)
     (void)buf_puts(listing->out, "}\n");
 }
 
-/* Export goes on with the next kind; a list has one. NULL: that was the last. */
+/* Export goes on with the next kind; a list has one. NULL: that was the last. Tokens are left out:
+ * without their hashes they could not be taken back. */
 static const struct kind *next_kind(const struct listing *listing, const struct kind *kind)
 {
     do {
         kind++;
-    } while (kind->name != NULL && listing->prefix[0] != '\0' && !kind->namespaced);
+    } while (kind->name != NULL &&
+             (kind_is_token(kind) || (listing->prefix[0] != '\0' && !kind->namespaced)));
     return listing->export && kind->name != NULL ? kind : NULL;
 }
 
@@ -185,6 +187,9 @@ static enum part produce(struct call *call, struct buf *out)
 
 static bool set_namespace(struct listing *listing, const char *name, struct err_info *err)
 {
+    if (access_namespace(&listing->call->who, name, &name, err) != RC_OK) {
+        return false;
+    }
     if (name == NULL || name[0] == '\0') {
         return true;
     }
@@ -199,6 +204,15 @@ static bool set_namespace(struct listing *listing, const char *name, struct err_
     }
     (void)snprintf(listing->prefix, sizeof(listing->prefix), "%s/", name);
     return true;
+}
+
+/* The query is wrong, or names what the user may not see. */
+static void answer_bad(struct call *call, const struct err_info *err)
+{
+    const char *unused;
+    struct err_info ignored = {0};
+    int rc = access_namespace(&call->who, query_find(&call->query, "namespace"), &unused, &ignored);
+    call_answer_problem(call, rc == RC_OK ? 400 : 403, NULL, NULL, err->text);
 }
 
 void handle_list(struct call *call)
@@ -225,7 +239,7 @@ void handle_list(struct call *call)
     }
     if (!good) {
         listing_free(listing);
-        call_answer_problem(call, 400, NULL, NULL, err.text);
+        answer_bad(call, &err);
         return;
     }
     if (token != NULL) {
@@ -269,5 +283,5 @@ void handle_export(struct call *call)
         return;
     }
     listing_free(listing);
-    call_answer_problem(call, 400, NULL, NULL, err.text);
+    answer_bad(call, &err);
 }

@@ -118,6 +118,7 @@ void handle_index(struct call *call)
         (void)json_object_set_new(row, "path", json_string(route->path));
         (void)json_object_set_new(row, "parameters", json_string(route->params));
         (void)json_object_set_new(row, "doc", json_string(route->doc));
+        (void)json_object_set_new(row, "role", json_string(access_name(route->least)));
         (void)json_array_append_new(list, row);
     }
     json_t *kind_list = json_array();

@@ -263,7 +263,18 @@ static int prepare_apply(struct write *write, struct problem *problem, struct er
                         problem); /* all faults of all objects: counted in problem */
     }
     bool unique = plan_check_duplicates(&write->requests, problem);
-    return unique && problem->total == 0 ? RC_OK : RC_INVALID;
+    if (!unique || problem->total > 0) {
+        return RC_INVALID;
+    }
+    for (size_t i = 0; i < write->requests.count; i++) {
+        const struct plan_request *request = &write->requests.items[i];
+        struct err_info why = {0};
+        if (access_check_write(&write->call->who, request->kind, request->id, &why) != RC_OK) {
+            problem_add(problem, request->label, plan_request_members(request), "%s", why.text);
+        }
+    }
+    write->call->admin->count.forbidden += problem->total > 0;
+    return problem->total == 0 ? RC_OK : RC_AUTH;
 }
 
 void handle_apply(struct call *call)

@@ -135,6 +135,9 @@ static int read_query(const struct call *call, struct watch *watch, struct err_i
         (void)err_set(err, RC_INVALID, "kind: \"%.40s\" is unknown; GET /v1 lists the kinds", kind);
         return 400;
     }
+    if (access_namespace(&call->who, namespace_, &namespace_, err) != RC_OK) {
+        return 403;
+    }
     if (namespace_ != NULL && strlen(namespace_) > 63) {
         (void)err_set(err, RC_INVALID, "namespace: names have at most 63 characters");
         return 400;

@@ -221,6 +221,7 @@ static json_t *stored_form(const struct kind *kind, const struct object_message 
 {
     json_t *form = object_to_json(kind, &message->base);
     show_strip(form);
+    show_hide(kind, form);
     return form;
 }
 

@@ -51,6 +51,7 @@ struct plan_request {
 struct plan_requests {
     struct plan_request *items;
     size_t count;
+    bool makes_tokens; /* Token objects are accepted: with a hash that the server sets */
 };
 
 struct plan_result {

@@ -202,6 +202,10 @@ bool plan_read(const json_t *document, const struct kind *expected, const char *
     } else {
         read_request(document, expected, id, &request, &faults);
     }
+    if (request.message != NULL && kind_is_token(request.kind) && !requests->makes_tokens) {
+        fault_add(&faults, "a Token is made by POST /v1/tokens (skeinctl token create) and cannot "
+                           "be changed; delete it to revoke it");
+    }
     request.label = place != NULL ? make_label(document, place) : NULL;
     bool good = !faults_any(&faults);
     if (good) {

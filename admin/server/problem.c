@@ -105,6 +105,7 @@ int problem_status(int rc)
     case RC_NOT_FOUND:
         return 404;
     case RC_EXISTS:
+        return 409;
     case RC_CONFLICT:
         return 412;
     case RC_TOO_BIG:

@@ -9,6 +9,7 @@
 #ifndef SKEIN_ADMIN_SERVER_ROUTE_H
 #define SKEIN_ADMIN_SERVER_ROUTE_H
 
+#include "admin/server/access.h"
 #include "node/base/errors.h"
 #include "proto/object.h"
 
@@ -20,6 +21,8 @@ struct route {
     void (*handler)(struct call *call);
     const char *params; /* accepted query parameters, space-separated */
     const char *doc;    /* one line */
+    enum access least;  /* the least role; 0: admins alone */
+    bool scoped;        /* open to users of one namespace: it shows and touches only that */
 };
 
 enum { ROUTE_ALLOW_MAX = 64 };
@@ -57,5 +60,7 @@ void handle_metrics(struct call *call);
 void handle_healthz(struct call *call);
 void handle_readyz(struct call *call);
 void handle_index(struct call *call);
+void handle_token_create(struct call *call); /* h_tokens.c */
+void handle_audit(struct call *call);        /* h_audit.c */
 
 #endif

@@ -55,7 +55,7 @@ static void on_handle_closed(uv_handle_t *handle)
     admin_check_closed(admin);
 }
 
-static void on_listener_closed(void *owner)
+static void on_part_closed(void *owner)
 {
     struct admin *admin = owner;
     admin->handles--;
@@ -70,6 +70,9 @@ void admin_check_closed(struct admin *admin)
     if (!uv_is_closing((uv_handle_t *)&admin->tick)) {
         uv_close((uv_handle_t *)&admin->tick, on_handle_closed);
         uv_close((uv_handle_t *)&admin->kick, on_handle_closed);
+        if (admin->audit != NULL) {
+            audit_close(admin->audit, on_part_closed, admin); /* no call waits for it any more */
+        }
         return;
     }
     if (admin->handles > 0) {
@@ -78,6 +81,7 @@ void admin_check_closed(struct admin *admin)
     void (*closed)(void *arg) = admin->closed;
     void *arg = admin->closed_arg;
     watch_ring_deinit(&admin->ring);
+    wire_deinit(admin);
     mem_free(admin);
     if (closed != NULL) {
         closed(arg);
@@ -92,10 +96,10 @@ void admin_stop(struct admin *admin, void (*closed)(void *arg), void *arg)
     admin->closed = closed;
     admin->closed_arg = arg;
     if (admin->unix_listener != NULL) {
-        listener_close(admin->unix_listener, on_listener_closed, admin);
+        listener_close(admin->unix_listener, on_part_closed, admin);
     }
     if (admin->tcp_listener != NULL) {
-        listener_close(admin->tcp_listener, on_listener_closed, admin);
+        listener_close(admin->tcp_listener, on_part_closed, admin);
     }
     struct conn *conn, *next;
     DL_FOREACH_SAFE (admin->conns, conn, next) {
@@ -121,10 +125,10 @@ static int open_listeners(struct admin *admin, const struct admin_config *config
     }
     if (config->listen != NULL) {
         char text[ADDR_TEXT_MAX];
-        if (!addr_is_loopback(config->listen)) {
+        if (config->tls == NULL && !addr_is_loopback(config->listen)) {
             return err_set(err, RC_INVALID,
-                           "admin: %s is no loopback address; there are no credentials on plain "
-                           "TCP, so only 127.0.0.1 and [::1] are accepted",
+                           "admin: %s is no loopback address; without TLS only 127.0.0.1 and "
+                           "[::1] are accepted",
                            addr_format(config->listen, text));
         }
         int rc =
@@ -149,6 +153,21 @@ static void start_timers(struct admin *admin)
     admin->handles += 2;
 }
 
+static int start_audit(struct admin *admin, const struct admin_config *config, struct err_info *err)
+{
+    if (config->audit_path == NULL || config->audit_path[0] == '\0') {
+        return RC_OK;
+    }
+    int rc =
+        audit_open(admin->loop, config->audit_path, config->audit_bytes_max, &admin->audit, err);
+    if (rc != RC_OK) {
+        admin->audit = NULL;
+        return err_prefix(err, rc, "admin: audit trail");
+    }
+    admin->handles++;
+    return RC_OK;
+}
+
 int admin_start(uv_loop_t *loop, const struct admin_config *config, const struct admin_ops *ops,
                 void *ctx, struct admin **ret_admin, struct err_info *err)
 {
@@ -158,14 +177,23 @@ int admin_start(uv_loop_t *loop, const struct admin_config *config, const struct
     admin->body_bytes_max =
         config->body_bytes_max != 0 ? config->body_bytes_max : (size_t)ADMIN_BODY_BYTES_DEFAULT;
     watch_ring_init(&admin->ring, WATCH_RING_EVENTS, ops->revision(ctx));
+    throttle_init(&admin->throttle);
     start_timers(admin);
-    int rc = open_listeners(admin, config, err);
+    int rc = config->tls != NULL ? wire_set_tls(admin, config->tls, err) : RC_OK;
+    rc = rc != RC_OK ? err_prefix(err, rc, "admin") : start_audit(admin, config, err);
+    rc = rc != RC_OK ? rc : open_listeners(admin, config, err);
     if (rc != RC_OK) {
         admin_stop(admin, NULL, NULL); /* what is open closes through the loop, then it is freed */
         return rc;
     }
     *ret_admin = admin;
     return RC_OK;
+}
+
+int admin_set_tls(struct admin *admin, const struct admin_tls *tls, struct err_info *err)
+{
+    ASSERT(admin->tls_lib != NULL);
+    return wire_set_tls(admin, tls, err);
 }
 
 void admin_listen_addr(const struct admin *admin, struct addr *ret_addr)
@@ -192,4 +220,11 @@ void admin_metrics(const struct admin *admin, struct buf *out)
                      "# TYPE skein_admin_watchers gauge\n"
                      "skein_admin_watchers %zu\n",
                      admin->conn_count, admin->watchers);
+    if (admin->audit != NULL) {
+        (void)buf_printf(out,
+                         "# HELP skein_admin_audit_lost_total Records that the audit trail did not "
+                         "take.\n# TYPE skein_admin_audit_lost_total counter\n"
+                         "skein_admin_audit_lost_total %" PRIu64 "\n",
+                         audit_lost(admin->audit));
+    }
 }

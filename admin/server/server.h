@@ -18,12 +18,15 @@
 #ifndef SKEIN_ADMIN_SERVER_SERVER_H
 #define SKEIN_ADMIN_SERVER_SERVER_H
 
+#include "admin/server/access.h"
 #include "admin/server/admin.h"
+#include "admin/server/audit.h"
 #include "admin/server/count.h"
 #include "admin/server/problem.h"
 #include "admin/server/query.h"
 #include "admin/server/route.h"
 #include "admin/server/show.h"
+#include "admin/server/throttle.h"
 #include "admin/server/watch_ring.h"
 #include "node/http/h1_body.h"
 #include "node/http/h1_head.h"
@@ -41,14 +44,17 @@ enum {
     ADMIN_ANSWER_BYTES_MAX = 64 << 20, /* one answer in one piece; longer ones are streamed */
     ADMIN_PART_BYTES = 64 * 1024,      /* a part of a streamed answer, about */
     ADMIN_WATCHERS_MAX = 64,
+    ADMIN_PATH_SHOWN = 512, /* bytes of a path in the audit trail */
 
     ADMIN_TICK_MS = 1000,
-    ADMIN_HEAD_MS = 10 * 1000,  /* whole head from its first byte: 408 */
-    ADMIN_BODY_MS = 30 * 1000,  /* no byte of the body: 408 */
-    ADMIN_IDLE_MS = 75 * 1000,  /* between requests */
-    ADMIN_STALL_MS = 30 * 1000, /* answer not taken */
-    ADMIN_LINGER_MS = 5 * 1000, /* for the other side to read the last answer */
-    ADMIN_STOP_MS = 3 * 1000,   /* for answers in progress when the server stops */
+    ADMIN_HEAD_MS = 10 * 1000,     /* whole head from its first byte: 408 */
+    ADMIN_BODY_MS = 30 * 1000,     /* no byte of the body: 408 */
+    ADMIN_IDLE_MS = 75 * 1000,     /* between requests */
+    ADMIN_HANDSHAKE_MS = 5 * 1000, /* whole TLS handshake */
+    ADMIN_FRESH_MS = 20 * 1000,    /* from the connection to a first good credential */
+    ADMIN_STALL_MS = 30 * 1000,    /* answer not taken */
+    ADMIN_LINGER_MS = 5 * 1000,    /* for the other side to read the last answer */
+    ADMIN_STOP_MS = 3 * 1000,      /* for answers in progress when the server stops */
     ADMIN_HEARTBEAT_MS = 15 * 1000,
 };
 
@@ -64,6 +70,13 @@ struct conn {
     struct h1_scan scan;
     struct h1_body body;
     struct call *call; /* in BODY, ANSWER and STREAM */
+
+    bool tls;                  /* then a credential is asked for */
+    bool begun;                /* a byte has come */
+    bool handshaken;           /* the engine is past its handshake */
+    bool known;                /* a credential was good once */
+    struct tls_engine *engine; /* NULL: plain */
+    uint64_t accepted_ms;
 
     uint64_t since_ms;  /* when the state began, or the first byte of a head or the last of a body
                            came */
@@ -94,11 +107,27 @@ struct call {
     uint64_t started_ns;
     unsigned pending; /* operations of the node that will call back with this call */
 
+    struct who who;
+    char *path;          /* as it came, cut to ADMIN_PATH_SHOWN */
+    bool bad_credential; /* one was shown that is not known, or has expired */
+    bool unrecorded;     /* a dry run: nothing to record */
+    json_t *changes;     /* what it changed, for the audit trail; NULL: nothing */
+    struct buf held;     /* the answer while its record is being written */
+    bool held_keep;      /* what becomes of the connection then */
+
     /* A streamed answer: appends its next part; the state is released with the call. */
     enum part (*produce)(struct call *call, struct buf *out);
     void (*release)(void *state);
     void *state;
     bool is_watch;
+};
+
+/* Records of what was refused or failed: so many a second, so that nobody can push the others out
+ * of the trail. */
+struct audit_gate {
+    uint64_t second;
+    uint32_t count;
+    uint32_t left_out;
 };
 
 struct admin {
@@ -107,6 +136,12 @@ struct admin {
     size_t body_bytes_max;
     struct listener *unix_listener;
     struct listener *tcp_listener;
+    struct admin_tls tls;    /* referenced; for connections to come */
+    struct tls_lib *tls_lib; /* NULL: plain TCP */
+    struct buf cipher;       /* output of all engines, empty between calls */
+    struct audit *audit;     /* NULL: none */
+    struct throttle throttle;
+    struct audit_gate gate;
     struct addr listen_addr;
     struct conn *conns;
     size_t conn_count;
@@ -134,7 +169,36 @@ void admin_kick(struct admin *admin);
 /* Something was freed: end the server if it was the last thing. */
 void admin_check_closed(struct admin *admin);
 
+/* ---- wire.c: bytes, plain or TLS ---- */
+
+MUST_CHECK int wire_set_tls(struct admin *admin, const struct admin_tls *tls, struct err_info *err);
+void wire_deinit(struct admin *admin);
+
+/* False: there can be no TLS; close the stream. */
+bool wire_open(struct conn *conn);
+void wire_close(struct conn *conn);
+/* As stream_write, but after an error the connection is of no use. */
+MUST_CHECK int wire_write(struct conn *conn, const void *bytes, size_t len);
+void wire_finish(struct conn *conn, uint64_t linger_ms);
+void wire_data(struct conn *conn, const uint8_t *bytes, size_t len);
+
+/* ---- guard.c: who asks, and whether it may ---- */
+
+/* Fill call->who; 401, 403 or 429 when there is no credential that will do. True: answered. */
+bool guard_refuses(struct call *call, const struct h1_head *head, const char *bytes);
+
+/* Whether the token of a long answer is still there and has not expired. */
+bool guard_still_good(const struct call *call);
+
+/* ---- audit_record.c ---- */
+
+/* The record of an answered call (mem_free), or NULL when it is none for the trail. */
+char *audit_record(struct call *call, int status);
+
 /* ---- conn.c ---- */
+
+void conn_data(struct conn *conn, const uint8_t *bytes, size_t len); /* plain bytes came */
+void conn_ended(struct conn *conn);                                  /* the other side is done */
 
 void conn_accept(void *owner, struct stream *stream); /* owner: struct admin */
 void conn_tick(struct conn *conn, uint64_t now_ms);

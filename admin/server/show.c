@@ -21,6 +21,11 @@ bool kind_is_endpoint(const struct kind *kind)
     return kind->descriptor == &skein__endpoint__descriptor;
 }
 
+bool kind_is_token(const struct kind *kind)
+{
+    return kind->descriptor == &skein__token__descriptor;
+}
+
 const struct object *view_find(const struct view *view, const struct kind *kind, const char *id)
 {
     return view->ops->find(view->ctx, kind, id);
@@ -116,9 +121,17 @@ static void set_time(json_t *metadata, const char *name, uint64_t hlc)
     }
 }
 
+void show_hide(const struct kind *kind, json_t *shown)
+{
+    if (kind_is_token(kind)) {
+        (void)json_object_del(json_object_get(shown, "spec"), "hash");
+    }
+}
+
 json_t *show_object(const struct view *view, const struct object *object)
 {
     json_t *shown = object_to_json(object->kind, &object->message->base);
+    show_hide(object->kind, shown);
     json_t *metadata = member(shown, "metadata");
     char etag[SHOW_ETAG_MAX];
     (void)json_object_set_new(metadata, "resourceVersion",

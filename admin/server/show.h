@@ -24,6 +24,7 @@ struct view {
 
 bool kind_is_backend(const struct kind *kind);
 bool kind_is_endpoint(const struct kind *kind);
+bool kind_is_token(const struct kind *kind);
 
 const struct object *view_find(const struct view *view, const struct kind *kind, const char *id);
 
@@ -43,6 +44,9 @@ json_t *show_object(const struct view *view, const struct object *object);
 
 /* Without status and server-set metadata: what export gives and apply takes. A new reference. */
 json_t *show_bare(const struct view *view, const struct object *object);
+
+/* Take out what is never shown: the hash of a Token. */
+void show_hide(const struct kind *kind, json_t *shown);
 
 /* Take status and server-set metadata out of a shown object. */
 void show_strip(json_t *shown);

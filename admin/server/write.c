@@ -4,12 +4,17 @@
 #include "admin/server/write.h"
 
 #include "node/base/mem.h"
+#include "node/tls/crypto.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ATTEMPTS_MAX = 200 }; /* each waits for another write to end */
+enum {
+    ATTEMPTS_MAX = 200,            /* each waits for another write to end */
+    AUDIT_FIELD_BYTES = 64 * 1024, /* paths of changed fields in one record */
+    AUDIT_DIFF_MAX = 64,           /* objects of a request whose fields are compared for it */
+};
 
 static void write_try(struct write *write);
 
@@ -30,6 +35,7 @@ void write_free(struct write *write)
     json_decref(write->input);
     json_decref(write->last);
     mem_free(write->lines);
+    crypto_wipe(write->secret, sizeof(write->secret));
     mem_free(write);
 }
 
@@ -80,7 +86,7 @@ static json_t *endpoint_counts(const struct plan_result *result)
     return counts;
 }
 
-static json_t *result_json(const struct plan_result *result)
+static json_t *result_json(const struct plan_result *result, bool with_diff)
 {
     json_t *item = json_object();
     (void)json_object_set_new(item, "action", json_string(plan_action_name(result->action)));
@@ -89,7 +95,7 @@ static json_t *result_json(const struct plan_result *result)
     if (kind_is_backend(result->kind)) {
         (void)json_object_set_new(item, "endpoints", endpoint_counts(result));
     }
-    if (result->diff != NULL) {
+    if (with_diff && result->diff != NULL) {
         (void)json_object_set(item, "diff", result->diff);
     }
     return item;
@@ -115,7 +121,7 @@ static void respond_many(struct write *write, int status, uint64_t revision,
     json_t *json = json_object();
     json_t *items = json_array();
     for (size_t i = 0; i < write->plan.result_count; i++) {
-        (void)json_array_append_new(items, result_json(&write->plan.results[i]));
+        (void)json_array_append_new(items, result_json(&write->plan.results[i], write->dry_run));
     }
     (void)json_object_set_new(json, "revision", json_integer((json_int_t)revision));
     (void)json_object_set_new(json, "dryRun", json_boolean(write->dry_run));
@@ -145,6 +151,9 @@ static void respond_single(struct write *write, int status, uint64_t revision,
         }
     }
     (void)json_object_set_new(json, "revision", json_integer((json_int_t)revision));
+    if (write->secret[0] != '\0') {
+        (void)json_object_set_new(json, "secret", json_string(write->secret));
+    }
     put_wait(write, json, unconfirmed);
     if (status == 200 && result->action == PLAN_CREATED) {
         status = 201;
@@ -152,9 +161,54 @@ static void respond_single(struct write *write, int status, uint64_t revision,
     call_answer_json(write->call, status, fields, json);
 }
 
+/* Paths of the fields of a result that differ, as far as `room` bytes go. */
+static json_t *changed_fields(const struct plan_result *result, size_t *room)
+{
+    json_t *fields = json_array();
+    size_t i;
+    json_t *entry;
+    json_array_foreach(result->diff, i, entry)
+    {
+        const char *path = json_string_value(json_object_get(entry, "path"));
+        if (path == NULL || path[0] == '\0' || strlen(path) > *room) {
+            continue;
+        }
+        *room -= strlen(path);
+        (void)json_array_append_new(fields, problem_string(path));
+    }
+    return fields;
+}
+
+/* What the plan came to, for the audit trail: every object, and paths of fields, no values. */
+static json_t *audit_changes(const struct plan *plan)
+{
+    json_t *changes = json_array();
+    size_t room = AUDIT_FIELD_BYTES;
+    for (size_t i = 0; i < plan->result_count; i++) {
+        const struct plan_result *result = &plan->results[i];
+        if (result->action == PLAN_UNCHANGED) {
+            continue;
+        }
+        json_t *change = json_object();
+        (void)json_object_set_new(change, "action", json_string(plan_action_name(result->action)));
+        (void)json_object_set_new(change, "kind", json_string(result->kind->name));
+        (void)json_object_set_new(change, "id", problem_string(result->id));
+        if (result->action == PLAN_CONFIGURED) {
+            (void)json_object_set_new(change, "fields", changed_fields(result, &room));
+        }
+        (void)json_array_append_new(changes, change);
+    }
+    return changes;
+}
+
 static void respond(struct write *write, int status, uint64_t revision, const char *unconfirmed)
 {
-    if (write->call->conn == NULL) {
+    struct call *call = write->call;
+    call->unrecorded = write->dry_run;
+    json_decref(call->changes);
+    call->changes = write->dry_run ? NULL : audit_changes(&write->plan);
+    if (call->conn == NULL) {
+        call_answer(call, status, NULL, NULL, NULL, 0); /* for the record alone */
         return;
     }
     if (write->is_single && !write->dry_run) {
@@ -238,9 +292,11 @@ static void write_try(struct write *write)
     struct err_info err = {0};
     write->attempts++;
     plan_deinit(&write->plan);
+    call->unrecorded = write->dry_run;
     int rc = write->prepare(write, &problem, &err);
+    bool with_diff = write->dry_run || write->requests.count <= AUDIT_DIFF_MAX;
     if (rc == RC_OK) {
-        rc = plan_make(view, &write->requests, write->dry_run, &write->plan, &problem, &err);
+        rc = plan_make(view, &write->requests, with_diff, &write->plan, &problem, &err);
     }
     if (rc != RC_OK && problem.total > 0) {
         call_answer_problem(call, problem_status(rc), NULL, &problem, NULL);

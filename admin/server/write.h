@@ -15,6 +15,7 @@
 #ifndef SKEIN_ADMIN_SERVER_WRITE_H
 #define SKEIN_ADMIN_SERVER_WRITE_H
 
+#include "admin/server/auth.h"
 #include "admin/server/plan.h"
 #include "admin/server/server.h"
 
@@ -36,7 +37,8 @@ struct write {
     bool wait_all;
     bool dry_run;
 
-    json_t *last; /* a deleted object as it was */
+    json_t *last;                     /* a deleted object as it was */
+    char secret[AUTH_SECRET_LEN + 1]; /* of a token that is made; "": none */
     unsigned attempts;
 };
 
