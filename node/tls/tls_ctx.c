@@ -39,15 +39,16 @@ static int on_use_session(SSL *ssl, const EVP_MD *md, const unsigned char **id, 
 {
     (void)md;
     struct tls_session *own = SSL_get_app_data(ssl);
-    ops_of(ssl)->offer(own->arg, &own->psk);
-    ASSERT(own->psk.identity_len > 0 && own->psk.identity_len <= TLS_PSK_IDENTITY_MAX);
-    SSL_SESSION *session = session_from_key(ssl, own->psk.key);
-    crypto_wipe(own->psk.key, sizeof(own->psk.key));
+    struct tls_psk *psk = own->psk;
+    ops_of(ssl)->offer(own->arg, psk);
+    ASSERT(psk->identity_len > 0 && psk->identity_len <= TLS_PSK_IDENTITY_MAX);
+    SSL_SESSION *session = session_from_key(ssl, psk->key);
+    crypto_wipe(psk->key, sizeof(psk->key));
     if (session == NULL) {
         return 0;
     }
-    *id = own->psk.identity;
-    *id_len = own->psk.identity_len;
+    *id = psk->identity;
+    *id_len = psk->identity_len;
     *ret_session = session;
     return 1;
 }

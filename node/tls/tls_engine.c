@@ -26,18 +26,19 @@ enum {
 };
 
 struct tls_engine {
-    struct tls_session session; /* first: what SSL_get_app_data gives to the context's callbacks */
-    struct tls_ctx *ctx;        /* one reference */
+    struct tls_session session; /* what SSL_get_app_data gives to the context's callbacks */
+    struct tls_ctx *ctx;        /* one reference; NULL: it is of a tls_lib */
     SSL *ssl;
-    enum tls_role role;
-    enum tls_state state;
-    bool end_sent;
     struct buf *cipher; /* borrowed */
-    size_t cipher_mark; /* what it held before the present call */
     const uint8_t *in;  /* rest of the present call's input */
     size_t in_len;
+    size_t cipher_mark;     /* what cipher held before the present call */
+    struct err_info *error; /* NULL: none */
+    enum tls_role role;
+    enum tls_state state;
     int peer_alert;
-    struct err_info error;
+    bool end_sent;
+    bool ticket_due; /* server: goes out with the first data */
 };
 
 /* ---- the BIO ---- */
@@ -99,50 +100,78 @@ static void make_bio_method(void)
 
 /* ---- life ---- */
 
-static bool set_up_ssl(struct tls_engine *eng)
+/* Between the connection and the caller's buffers. */
+static bool attach_bio(struct tls_engine *eng)
 {
-    eng->ssl = SSL_new(tls_ctx_ssl(eng->ctx));
-    if (eng->ssl == NULL || SSL_set_app_data(eng->ssl, &eng->session) != 1) {
-        return false;
-    }
     (void)pthread_once(&bio_method_once, make_bio_method); /* fails only for misuse */
     BIO *bio = BIO_new(bio_method);
-    if (bio == NULL) {
+    if (bio == NULL || SSL_set_app_data(eng->ssl, &eng->session) != 1) {
+        BIO_free(bio);
         return false;
     }
     BIO_set_data(bio, eng);
     BIO_set_init(bio, 1);
     SSL_set_bio(eng->ssl, bio, bio); /* takes both references, which are one */
-    if (eng->role == TLS_CLIENT) {
-        /* A server that answers with a certificate instead of the key finds no trust here. */
-        SSL_set_verify(eng->ssl, SSL_VERIFY_PEER, NULL);
-        SSL_set_connect_state(eng->ssl);
-    } else {
-        SSL_set_accept_state(eng->ssl);
-    }
     return true;
+}
+
+static struct tls_engine *make(SSL *ssl, enum tls_role role, struct buf *cipher)
+{
+    struct tls_engine *eng = ssl != NULL ? try_mem(sizeof(*eng)) : NULL;
+    if (eng == NULL) {
+        SSL_free(ssl);
+        return NULL;
+    }
+    eng->ssl = ssl;
+    eng->role = role;
+    eng->cipher = cipher;
+    eng->peer_alert = -1;
+    if (!attach_bio(eng)) {
+        tls_engine_free(eng);
+        return NULL;
+    }
+    if (role == TLS_CLIENT) {
+        SSL_set_connect_state(ssl);
+    } else {
+        SSL_set_accept_state(ssl);
+    }
+    return eng;
 }
 
 int tls_engine_new(struct tls_ctx *ctx, enum tls_role role, struct buf *cipher, void *arg,
                    struct tls_engine **ret_eng)
 {
-    struct tls_engine *eng = try_mem(sizeof(*eng));
+    struct tls_engine *eng = make(SSL_new(tls_ctx_ssl(ctx)), role, cipher);
+    tls_err_clear();
     if (eng == NULL) {
         return RC_NO_MEMORY;
     }
     eng->session.arg = arg;
-    eng->role = role;
-    eng->cipher = cipher;
-    eng->peer_alert = -1;
     eng->ctx = ctx;
     tls_ctx_ref(ctx);
-    if (!set_up_ssl(eng)) {
-        tls_err_clear();
-        tls_engine_free(eng);
-        return RC_NO_MEMORY;
+    if (role == TLS_CLIENT) {
+        /* A server that answers with a certificate instead of the key finds no trust here. */
+        SSL_set_verify(eng->ssl, SSL_VERIFY_PEER, NULL);
+        eng->session.psk = mem_new(sizeof(*eng->session.psk));
     }
     *ret_eng = eng;
     return RC_OK;
+}
+
+int tls_engine_wrap(SSL *ssl, enum tls_role role, struct buf *cipher, struct tls_engine **ret_eng)
+{
+    *ret_eng = make(ssl, role, cipher);
+    return *ret_eng != NULL ? RC_OK : RC_NO_MEMORY;
+}
+
+struct tls_session *tls_engine_session(struct tls_engine *eng)
+{
+    return &eng->session;
+}
+
+SSL *tls_engine_ssl(const struct tls_engine *eng)
+{
+    return eng->ssl;
 }
 
 void tls_engine_free(struct tls_engine *eng)
@@ -152,6 +181,10 @@ void tls_engine_free(struct tls_engine *eng)
     }
     SSL_free(eng->ssl); /* and the BIO */
     tls_ctx_unref(eng->ctx);
+    tls_cert_unref(eng->session.cert);
+    tls_target_unref(eng->session.target);
+    mem_free(eng->session.psk);
+    mem_free(eng->error);
     mem_free(eng);
 }
 
@@ -167,22 +200,32 @@ static void replace_alert(struct tls_engine *eng)
     }
 }
 
+/* Where its text goes. */
+static struct err_info *failed(struct tls_engine *eng)
+{
+    eng->state = TLS_FAILED;
+    if (eng->error == NULL) {
+        eng->error = mem_new(sizeof(*eng->error));
+    }
+    return eng->error;
+}
+
 static int fail(struct tls_engine *eng)
 {
     if (eng->state == TLS_HANDSHAKE && eng->session.refusal != 0) {
         replace_alert(eng);
     }
-    eng->state = TLS_FAILED;
+    struct err_info *err = failed(eng);
     unsigned long code = ERR_peek_error();
     int reason = ERR_GET_REASON(code);
     if (ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= ALERT_REASON_BASE &&
         reason < ALERT_REASON_BASE + 256) {
         eng->peer_alert = reason - ALERT_REASON_BASE;
         tls_err_clear();
-        return err_set(&eng->error, RC_PEER, "the other side refused: alert %d, %s",
-                       eng->peer_alert, SSL_alert_desc_string_long(eng->peer_alert));
+        return err_set(err, RC_PEER, "the other side refused: alert %d, %s", eng->peer_alert,
+                       SSL_alert_desc_string_long(eng->peer_alert));
     }
-    return tls_err_take(&eng->error, RC_PEER, "TLS failed");
+    return tls_err_take(err, RC_PEER, "TLS failed");
 }
 
 /* What a failed OpenSSL call means: RC_AGAIN wants input, RC_FULL wants room in cipher. */
@@ -210,9 +253,16 @@ static int handshake(struct tls_engine *eng)
         return outcome(eng, result);
     }
     /* "Reused" is how OpenSSL says that a key of the callbacks was agreed on. */
-    if (tls_ctx_is_psk(eng->ctx) && SSL_session_reused(eng->ssl) != 1) {
-        eng->state = TLS_FAILED;
-        return err_set(&eng->error, RC_PEER, "the other side did not prove the shared key");
+    if (eng->ctx != NULL && tls_ctx_is_psk(eng->ctx) && SSL_session_reused(eng->ssl) != 1) {
+        return err_set(failed(eng), RC_PEER, "the other side did not prove the shared key");
+    }
+    if (eng->role == TLS_SERVER && eng->session.lib != NULL) {
+        if (!tls_lib_admits(eng->ssl)) {
+            return err_set(failed(eng), RC_PEER, "the client's certificate has expired since");
+        }
+        tls_cert_unref(eng->session.cert);
+        eng->session.cert = NULL;
+        eng->ticket_due = eng->session.tickets && SSL_version(eng->ssl) == TLS1_3_VERSION;
     }
     eng->state = TLS_OPEN;
     return RC_OK;
@@ -244,7 +294,17 @@ static int read_plain(struct tls_engine *eng, struct buf *plain)
             return outcome(eng, result);
         }
         buf_grow(plain, got);
+        if (eng->in_len == 0 && SSL_has_pending(eng->ssl) == 0) {
+            return RC_OK; /* saves a call that would find nothing */
+        }
     }
+}
+
+/* The next write carries it in front. TLS 1.2 has sent its own in the handshake. */
+static void begin_ticket(struct tls_engine *eng)
+{
+    eng->ticket_due = false;
+    (void)SSL_new_session_ticket(eng->ssl); /* fails when none can be sent now */
 }
 
 int tls_engine_feed(struct tls_engine *eng, const uint8_t *in, size_t len, size_t *ret_used,
@@ -279,6 +339,9 @@ int tls_engine_write(struct tls_engine *eng, const void *plain, size_t len, size
         return RC_CLOSED;
     }
     tls_err_clear();
+    if (UNLIKELY(eng->ticket_due) && len != 0) {
+        begin_ticket(eng);
+    }
     while (*ret_used < len) {
         /* A record that fits whole never has to be resumed. */
         size_t room = room_in(eng->cipher);
@@ -296,6 +359,17 @@ int tls_engine_write(struct tls_engine *eng, const void *plain, size_t len, size
         *ret_used += done;
     }
     return RC_OK;
+}
+
+void tls_engine_ticket(struct tls_engine *eng)
+{
+    if (!eng->ticket_due || eng->state != TLS_OPEN || eng->end_sent) {
+        return;
+    }
+    tls_err_clear();
+    begin_ticket(eng);
+    (void)SSL_do_handshake(eng->ssl); /* writes it; a full cipher keeps it for the next write */
+    tls_err_clear();
 }
 
 void tls_engine_end(struct tls_engine *eng)
@@ -316,7 +390,7 @@ enum tls_state tls_engine_state(const struct tls_engine *eng)
 
 const char *tls_engine_error(const struct tls_engine *eng)
 {
-    return eng->error.text;
+    return eng->error != NULL ? eng->error->text : "";
 }
 
 int tls_engine_peer_alert(const struct tls_engine *eng)

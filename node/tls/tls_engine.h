@@ -74,6 +74,10 @@ MUST_CHECK int tls_engine_feed(struct tls_engine *eng, const uint8_t *in, size_t
 MUST_CHECK int tls_engine_write(struct tls_engine *eng, const void *plain, size_t len,
                                 size_t *ret_used);
 
+/* Server of a tls_lib: append the session ticket that has not gone out with data yet. Nothing when
+ * there is none to send. */
+void tls_engine_ticket(struct tls_engine *eng);
+
 /* Append close_notify to cipher, once; nothing can be written after it. */
 void tls_engine_end(struct tls_engine *eng);
 

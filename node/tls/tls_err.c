@@ -7,7 +7,9 @@
 
 void tls_err_clear(void)
 {
-    ERR_clear_error();
+    if (ERR_peek_error() != 0) { /* to look is cheaper, and there is seldom anything */
+        ERR_clear_error();
+    }
 }
 
 int tls_err_take(struct err_info *err, int rc, const char *what)

@@ -5,6 +5,7 @@
 #define SKEIN_NODE_TLS_TLS_IMPL_H
 
 #include "node/tls/tls_ctx.h"
+#include "node/tls/tls_engine.h"
 #include "node/tls/tls_policy.h"
 
 #include <stdatomic.h>
@@ -15,12 +16,36 @@ struct tls_ctx {
     atomic_uint refs;
 };
 
+struct tls_lib;
+struct tls_resume;
+
 /* What the callbacks of a context find at SSL_get_app_data. */
 struct tls_session {
-    void *arg;          /* the caller's */
-    int refusal;        /* server: the alert that tls_psk_ops.find asked for, or 0 */
-    struct tls_psk psk; /* client: what is offered; OpenSSL keeps a pointer to the identity */
+    /* of a tls_ctx */
+    void *arg;           /* the caller's */
+    struct tls_psk *psk; /* client: what is offered; OpenSSL keeps a pointer to the identity */
+    int refusal;         /* server: the alert that tls_psk_ops.find asked for, or 0 */
+
+    /* of a tls_lib */
+    struct tls_lib *lib;       /* NULL: it is of a tls_ctx */
+    struct tls_cert *cert;     /* server: a reference, until the handshake is done */
+    struct tls_target *target; /* client: a reference */
+    struct tls_resume *resume; /* client: where sessions are put; NULL: nowhere */
+    bool tickets;              /* server: in the domain */
+    uint8_t domain[TLS_DIGEST_BYTES];
 };
+
+struct tls_engine;
+
+/* After a handshake with a client: what a resumed session carries still holds. */
+bool tls_lib_admits(SSL *ssl);
+
+/* An engine over a connection of a tls_lib, which it takes, also when it fails; session->lib and
+ * what belongs to it is filled in by the caller. RC_NO_MEMORY. */
+MUST_CHECK int tls_engine_wrap(SSL *ssl, enum tls_role role, struct buf *cipher,
+                               struct tls_engine **ret_eng);
+struct tls_session *tls_engine_session(struct tls_engine *eng);
+SSL *tls_engine_ssl(const struct tls_engine *eng);
 
 /* Texts in OpenSSL's own forms. */
 struct tls_policy {
