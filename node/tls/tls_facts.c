@@ -7,6 +7,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -111,6 +112,20 @@ bool tls_engine_peer_der(const struct tls_engine *eng, struct buf *out)
 
 const char *tls_engine_verify_text(const struct tls_engine *eng)
 {
-    long result = SSL_get_verify_result(tls_engine_ssl(eng));
-    return result == X509_V_OK ? "" : X509_verify_cert_error_string(result);
+    static _Thread_local char text[384];
+    const SSL *ssl = tls_engine_ssl(eng);
+    long result = SSL_get_verify_result(ssl);
+    if (result == X509_V_OK || tls_engine_state(eng) != TLS_FAILED ||
+        SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) {
+        return ""; /* or nobody minded */
+    }
+    bool of_name =
+        result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH;
+    const struct tls_session *own = SSL_get_app_data(ssl);
+    if (!of_name || own->target == NULL || own->target->server_name == NULL) {
+        return X509_verify_cert_error_string(result);
+    }
+    (void)snprintf(text, sizeof(text), "%s: expected %s", X509_verify_cert_error_string(result),
+                   own->target->server_name);
+    return text;
 }

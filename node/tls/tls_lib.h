@@ -93,7 +93,8 @@ bool tls_engine_peer(const struct tls_engine *eng, struct tls_peer *ret_peer);
 bool tls_engine_peer_der(const struct tls_engine *eng, struct buf *out);
 
 /* Why the other side's certificate was refused, for logs ("self-signed certificate",
- * "hostname mismatch: expected origin.test"); "": it was not. */
+ * "hostname mismatch: expected origin.test"); "": it was not. Valid until the thread's next call.
+ */
 const char *tls_engine_verify_text(const struct tls_engine *eng);
 
 #endif
