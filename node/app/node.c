@@ -13,6 +13,7 @@
 #include "node/app/compile.h"
 #include "node/base/check.h"
 #include "node/base/log.h"
+#include "node/base/mem.h"
 #include "node/base/rng.h"
 #include "node/base/timesrc.h"
 #include "node/net/loop.h"
@@ -189,6 +190,10 @@ static void on_before_poll(uv_prepare_t *handle)
 static void on_second(uv_timer_t *timer)
 {
     struct node *node = timer->data;
+    if (node->admin != NULL && node->resolved->admin_tls &&
+        admin_tls_is_due(node->settings, &node->admin_tls)) {
+        admin_tls_reload(node->settings, &node->admin_tls, node->admin);
+    }
     if (node->proxy != NULL) {
         proxy_reclaim(node->proxy);
         routing_tcp_tick(node->routing);
@@ -232,6 +237,12 @@ static void on_drain(uv_timer_t *timer)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct node *node = handle->data;
+    if (number == SIGHUP) {
+        if (node->admin != NULL && node->resolved->admin_tls) {
+            admin_tls_reload(node->settings, &node->admin_tls, node->admin);
+        }
+        return;
+    }
     const char *name = number == SIGTERM ? "SIGTERM" : "SIGINT";
     if (node->phase == NODE_DRAINING || node->phase == NODE_JOINING) {
         log_info("stopping at once", "signal=%s", name);
@@ -263,6 +274,7 @@ static void close_handles(struct node *node)
         (uv_handle_t *)&node->before_poll, (uv_handle_t *)&node->second,
         (uv_handle_t *)&node->confirm,     (uv_handle_t *)&node->drain,
         (uv_handle_t *)&node->signals[0],  (uv_handle_t *)&node->signals[1],
+        (uv_handle_t *)&node->signals[2],
     };
     for (size_t i = 0; i < ARRAY_LEN(handles); i++) {
         uv_close(handles[i], NULL); /* embedded in node, which outlives the loop */
@@ -355,7 +367,7 @@ static void init_handles(struct node *node)
     }
     (void)uv_prepare_init(&node->loop, &node->before_poll); /* cannot fail */
     node->before_poll.data = node;
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < ARRAY_LEN(node->signals); i++) {
         int status = uv_signal_init(&node->loop, &node->signals[i]);
         ASSERT(status == 0);
@@ -393,11 +405,23 @@ static int start_gossip(struct node *node, const struct key_ring *keys,
 static int start_admin(struct node *node, struct err_info *err)
 {
     const struct addr *listen = &node->resolved->admin_listen;
+    struct admin_tls tls = {0};
+    int rc = node->resolved->admin_tls ? admin_tls_load(node->settings, &node->admin_tls, &tls, err)
+                                       : RC_OK;
+    if (rc != RC_OK) {
+        node->exit_code = NODE_EXIT_KEY;
+        return rc;
+    }
+    char *audit = mem_printf("%s/audit.log", node->settings->data_dir);
     struct admin_config config = {
         .unix_path = node->settings->admin_unix,
         .listen = listen->sa.sa_family != AF_UNSPEC ? listen : NULL,
+        .tls = node->resolved->admin_tls ? &tls : NULL,
+        .audit_path = audit,
     };
-    int rc = admin_start(&node->loop, &config, &node_admin_ops, node, &node->admin, err);
+    rc = admin_start(&node->loop, &config, &node_admin_ops, node, &node->admin, err);
+    admin_tls_deinit(&tls);
+    mem_free(audit);
     if (rc != RC_OK) {
         node->admin = NULL;
         return rc;
@@ -405,8 +429,8 @@ static int start_admin(struct node *node, struct err_info *err)
     char text[ADDR_TEXT_MAX];
     struct addr bound;
     admin_listen_addr(node->admin, &bound);
-    log_info("admin API", "unix=%s address=%s", node->settings->admin_unix,
-             addr_format(&bound, text));
+    log_info("admin API", "unix=%s address=%s tls=%s", node->settings->admin_unix,
+             addr_format(&bound, text), node->resolved->admin_tls ? "yes" : "no");
     return RC_OK;
 }
 

@@ -14,6 +14,7 @@
 
 #include "admin/server/admin.h"
 #include "gossip/net/gossip_net.h"
+#include "node/app/admin_tls.h"
 #include "node/app/objects.h"
 #include "node/app/routing.h"
 #include "node/app/settings.h"
@@ -78,6 +79,7 @@ struct node {
     struct routing *routing;
     struct proxy *proxy; /* NULL until SERVING */
     struct admin *admin;
+    struct admin_tls_watch admin_tls; /* with resolved->admin_tls */
     uint64_t change_count; /* counts applied changes; starts at a value no earlier run had */
 
     struct node_write *writing;    /* not durable yet */
@@ -90,7 +92,7 @@ struct node {
     uv_timer_t second;        /* reclaims, watches the join deadline */
     uv_timer_t confirm;       /* runs while `confirming` has elements */
     uv_timer_t drain;         /* steps of a stop */
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     unsigned handles_open;
     uint64_t join_deadline_ms;
     uint64_t names_deadline_ms; /* 0: no need to wait for names has shown yet */

@@ -45,6 +45,11 @@ struct settings {
 
     char *admin_unix;
     char *admin_listen;
+    char *admin_tls_certificate; /* PEM files; "": admin_tls_self_signed says whether there is TLS */
+    char *admin_tls_key;
+    char *admin_tls_self_signed; /* "true" or "false" */
+    char *admin_tls_client_ca;   /* "": clients show no certificates */
+    char *admin_tls_client_role; /* "viewer", "editor", "admin" */
 
     char *log_level;
     char *log_format;
@@ -65,6 +70,7 @@ struct settings_resolved {
     struct addr cluster_join[SETTINGS_LIST_MAX];
     size_t cluster_join_count; /* names that did not resolve are left out with a warning */
     struct addr admin_listen;  /* unset: none */
+    bool admin_tls;            /* admin_listen speaks TLS */
     enum log_level log_level;
     bool log_json;
     bool access_combined; /* the access log, instead of JSON */

@@ -3,6 +3,7 @@
  */
 #include "node/app/settings.h"
 
+#include "admin/server/access.h"
 #include "node/base/cidr.h"
 
 #include <netdb.h>
@@ -154,6 +155,61 @@ static int resolve_lists(const struct settings *settings, struct settings_resolv
     return RC_OK;
 }
 
+static int check_admin_tls(const struct settings *settings, bool *ret_tls, struct err_info *err)
+{
+    bool certificate = *settings->admin_tls_certificate != '\0';
+    bool self_signed = strcmp(settings->admin_tls_self_signed, "true") == 0;
+    enum access role;
+    *ret_tls = certificate || self_signed;
+    if (!self_signed && strcmp(settings->admin_tls_self_signed, "false") != 0) {
+        return err_set(err, RC_INVALID, "admin.tls.selfSigned: \"%.40s\" is not true or false",
+                       settings->admin_tls_self_signed);
+    }
+    if (certificate != (*settings->admin_tls_key != '\0')) {
+        return err_set(err, RC_INVALID,
+                       "admin.tls.certificate, admin.tls.key: both must be set, or none");
+    }
+    if (certificate && self_signed) {
+        return err_set(err, RC_INVALID,
+                       "admin.tls.selfSigned: there is a certificate, admin.tls.certificate");
+    }
+    if (*settings->admin_tls_client_ca != '\0' && !*ret_tls) {
+        return err_set(err, RC_INVALID,
+                       "admin.tls.clientCa: there is no TLS; set "
+                       "admin.tls.certificate and admin.tls.key");
+    }
+    if (!access_parse(settings->admin_tls_client_role, &role)) {
+        return err_set(err, RC_INVALID,
+                       "admin.tls.clientRole: \"%.40s\" is not one of viewer, editor, admin",
+                       settings->admin_tls_client_role);
+    }
+    return RC_OK;
+}
+
+static int resolve_admin(const struct settings *settings, struct settings_resolved *resolved,
+                         struct err_info *err)
+{
+    bool listens = *settings->admin_listen != '\0';
+    int rc = check_admin_tls(settings, &resolved->admin_tls, err);
+    if (rc == RC_OK && listens) {
+        rc = parse_one("admin.listen", settings->admin_listen, &resolved->admin_listen, err);
+    }
+    if (rc != RC_OK) {
+        return rc;
+    }
+    if (listens && !resolved->admin_tls && !addr_is_loopback(&resolved->admin_listen)) {
+        return err_set(err, RC_INVALID,
+                       "admin.listen: %s is not a loopback address, and without TLS whoever "
+                       "reaches it would be an admin; set admin.tls.certificate and "
+                       "admin.tls.key, or admin.tls.selfSigned: true, or listen on 127.0.0.1",
+                       settings->admin_listen);
+    }
+    if (!listens && *settings->admin_unix == '\0') {
+        return err_set(err, RC_INVALID, "admin.unix, admin.listen: at least one must be set");
+    }
+    return RC_OK;
+}
+
 int settings_resolve(const struct settings *settings, struct settings_resolved *ret_resolved,
                      struct err_info *err)
 {
@@ -174,18 +230,7 @@ int settings_resolve(const struct settings *settings, struct settings_resolved *
         resolve_peer(settings->cluster_join.items[i], &resolved);
     }
     rc = resolve_advertise(settings, &resolved, err);
-    if (rc == RC_OK && *settings->admin_listen != '\0') {
-        rc = parse_one("admin.listen", settings->admin_listen, &resolved.admin_listen, err);
-        if (rc == RC_OK && !addr_is_loopback(&resolved.admin_listen)) {
-            rc = err_set(err, RC_INVALID,
-                         "admin.listen: %s is not a loopback address; the API has no credentials "
-                         "yet, so only 127.0.0.0/8 and ::1 are accepted",
-                         settings->admin_listen);
-        }
-    }
-    if (rc == RC_OK && *settings->admin_listen == '\0' && *settings->admin_unix == '\0') {
-        rc = err_set(err, RC_INVALID, "admin.unix, admin.listen: at least one must be set");
-    }
+    rc = rc != RC_OK ? rc : resolve_admin(settings, &resolved, err);
     if (rc == RC_OK) {
         *ret_resolved = resolved;
     }

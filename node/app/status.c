@@ -4,6 +4,7 @@
 #include "node/app/status.h"
 
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -247,6 +248,17 @@ static Skein__NodeStatus *node_status(const struct gossip *core, const struct ob
     return status;
 }
 
+static Skein__TokenStatus *token_status(const struct object *object)
+{
+    const Skein__TokenSpec *spec = ((const Skein__Token *)(const void *)object->message)->spec;
+    Skein__TokenStatus *status = mem_new(sizeof(*status));
+    skein__token_status__init(status);
+    status->has_expired = true;
+    status->expired =
+        spec != NULL && spec->expires != NULL && spec->expires->wall_ms <= time_wall_ms();
+    return status;
+}
+
 void status_fill(const struct routing *routing, const struct gossip *core,
                  const struct object *object)
 {
@@ -264,5 +276,7 @@ void status_fill(const struct routing *routing, const struct gossip *core,
         message->status = (ProtobufCMessage *)endpoint_status(routing, object);
     } else if (descriptor == &skein__node__descriptor) {
         message->status = (ProtobufCMessage *)node_status(core, object);
+    } else if (descriptor == &skein__token__descriptor) {
+        message->status = (ProtobufCMessage *)token_status(object);
     }
 }
