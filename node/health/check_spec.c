@@ -102,6 +102,10 @@ int check_spec_new(const struct check_config *config, struct check_spec **ret_sp
         spec->body = mem_strdup(config->body);
         spec->body_len = strlen(config->body);
     }
+    if (config->tls != NULL) {
+        tls_target_ref(config->tls);
+        spec->tls = config->tls;
+    }
     if (config->type == CHECK_HTTP && compile_request(config, spec) != RC_OK) {
         check_spec_unref(spec);
         return RC_INVALID;
@@ -124,6 +128,7 @@ void check_spec_unref(struct check_spec *spec)
     mem_free(spec->before_host);
     mem_free(spec->after_host);
     mem_free(spec->body);
+    tls_target_unref(spec->tls);
     mem_free(spec);
 }
 

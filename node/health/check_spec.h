@@ -11,6 +11,7 @@
 #include "node/base/buf.h"
 #include "node/health/check.h"
 #include "node/http/h1_head.h"
+#include "node/tls/tls_policy.h"
 
 enum {
     CHECK_STATUSES_MAX = 16,
@@ -20,7 +21,7 @@ enum {
 };
 
 enum check_type {
-    CHECK_TCP = 0, /* connect and close */
+    CHECK_TCP = 0, /* connect, handshake if there is to be one, and close */
     CHECK_HTTP,    /* one request on a connection of its own */
 };
 
@@ -46,7 +47,8 @@ struct check_config {
     size_t status_count;
     struct check_header headers[CHECK_HEADERS_MAX];
     size_t header_count;
-    const char *body; /* must occur in the response's body; NULL: any body will do */
+    const char *body;       /* must occur in the response's body; NULL: any body will do */
+    struct tls_target *tls; /* by TLS, and how; a reference is taken; NULL: in clear */
 };
 
 struct check_spec {
@@ -62,6 +64,7 @@ struct check_spec {
     size_t status_count;
     char *body; /* NULL: not looked at */
     size_t body_len;
+    struct tls_target *tls; /* a reference; NULL: in clear */
 };
 
 /* One reference, the caller's. RC_INVALID: a text cannot stand in a request head. */

@@ -13,7 +13,8 @@ const char *look_result_label(enum look_result result)
     static const char *const labels[LOOK_RESULT_COUNT] = {
         [LOOK_PENDING] = "pending", [LOOK_GOOD] = "good",         [LOOK_CONNECT] = "connect",
         [LOOK_TIMEOUT] = "timeout", [LOOK_CLOSED] = "closed",     [LOOK_STATUS] = "status",
-        [LOOK_BODY] = "body",       [LOOK_PROTOCOL] = "protocol", [LOOK_LOCAL] = "local",
+        [LOOK_BODY] = "body",       [LOOK_PROTOCOL] = "protocol", [LOOK_TLS] = "tls",
+        [LOOK_LOCAL] = "local",
     };
     return (size_t)result < ARRAY_LEN(labels) ? labels[result] : "?";
 }

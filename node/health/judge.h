@@ -17,7 +17,7 @@ enum {
     JUDGE_HEAD_BYTES_MAX = 16 * 1024,
     JUDGE_FIELDS_MAX = 128,
     JUDGE_INTERIM_MAX = 8, /* 1xx responses before the final one */
-    LOOK_TEXT_MAX = 160,
+    LOOK_TEXT_MAX = 320,
 };
 
 /* How one look at an endpoint ended. */
@@ -30,6 +30,7 @@ enum look_result {
     LOOK_STATUS,   /* none that is wanted */
     LOOK_BODY,     /* the text is not there */
     LOOK_PROTOCOL, /* no HTTP/1 response */
+    LOOK_TLS,      /* no handshake, or a certificate that is not trusted */
     LOOK_LOCAL,    /* this node's own trouble: says nothing of the endpoint */
     LOOK_RESULT_COUNT,
 };

@@ -12,6 +12,7 @@
 #include "node/health/prober.h"
 
 #include "node/base/check.h"
+#include "node/base/log.h"
 #include "node/base/mem.h"
 #include "node/base/rng.h"
 #include "node/base/timesrc.h"
@@ -37,10 +38,13 @@ struct prober_target {
     void *owner;
 };
 
+enum { TLS_STARTS = 8 }; /* a handshake takes as long as so many looks without */
+
 struct prober {
     uv_timer_t timer;
     uv_loop_t *loop;
     const struct prober_ops *ops;
+    struct tls_lib *tls; /* NULL: no check wanted it yet */
     struct agenda steady;
     struct agenda failing;
     struct agenda limits;
@@ -154,7 +158,7 @@ static void time_out(struct prober *prober, struct prober_target *target)
 {
     char why[LOOK_TEXT_MAX];
     uint32_t limit_ms = target->spec->pace.timeout_ms;
-    const char *what = look_is_connected(target->look) ? "response" : "connect";
+    const char *what = look_waits_for(target->look);
     if (limit_ms % 1000 == 0) {
         (void)snprintf(why, sizeof(why), "%s timed out after %" PRIu32 "s", what, limit_ms / 1000);
     } else {
@@ -167,6 +171,18 @@ static void time_out(struct prober *prober, struct prober_target *target)
 
 /* ---- starting ---- */
 
+/* Made when the first check wants it; NULL: this node's trouble. */
+static struct tls_lib *prober_tls(struct prober *prober)
+{
+    const struct tls_lib_config config = {.keylog_fd = -1};
+    struct err_info err = {0};
+    if (prober->tls == NULL && tls_lib_new(&config, &prober->tls, &err) != RC_OK) {
+        prober->tls = NULL;
+        log_error("no checks by TLS can be made", "reason=\"%s\"", err.text);
+    }
+    return prober->tls;
+}
+
 static void begin(struct prober *prober, struct prober_target *target, uint64_t now)
 {
     char text[ADDR_TEXT_MAX];
@@ -174,8 +190,19 @@ static void begin(struct prober *prober, struct prober_target *target, uint64_t 
     const char *host = target->host != NULL ? target->host : addr_format(&target->addr, text);
     agenda_clear(target->failing ? &prober->failing : &prober->steady, &target->moment);
     target->started_ms = now;
-    enum look_result result = look_start(prober->loop, target->spec, &target->addr, host, on_done,
-                                         target, &target->look, why);
+    const struct look_ask ask = {
+        .loop = prober->loop,
+        .spec = target->spec,
+        .addr = &target->addr,
+        .host = host,
+        .tls = target->spec->tls != NULL ? prober_tls(prober) : NULL,
+        .done = on_done,
+        .arg = target,
+    };
+    enum look_result result = LOOK_LOCAL;
+    if (target->spec->tls == NULL || ask.tls != NULL) {
+        result = look_start(&ask, &target->look, why);
+    }
     if (result != LOOK_PENDING) {
         conclude(prober, target, result, why);
         return;
@@ -215,7 +242,7 @@ static void start_due(struct prober *prober, uint64_t now)
         if (target == NULL) {
             return;
         }
-        prober->starts++;
+        prober->starts += target->spec->tls != NULL ? TLS_STARTS : 1;
         begin(prober, target, now);
     }
 }
@@ -262,6 +289,7 @@ void prober_free(struct prober *prober)
     agenda_deinit(&prober->steady);
     agenda_deinit(&prober->failing);
     agenda_deinit(&prober->limits);
+    tls_lib_free(prober->tls); /* looks that are still closing have no engine any more */
     uv_close((uv_handle_t *)&prober->timer, on_timer_closed);
 }
 

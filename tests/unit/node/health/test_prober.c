@@ -1,7 +1,7 @@
 /*
  * Probes and their schedule against listeners on loopback. Nothing here depends on how long
  * something takes: tests wait for events, and time limits are either unreachable or certain.
- * covers: look.c, prober.c
+ * covers: prober.c
  */
 #include "node/base/mem.h"
 #include "node/health/look.h"
@@ -408,10 +408,13 @@ static void test_cancel(void **state)
     char why[LOOK_TEXT_MAX];
     world->spec = spec_new(CHECK_HTTP, NEVER_MS, NEVER_MS);
     struct look *look = NULL;
-    assert_int_equal(
-        look_start(&world->loop, world->spec, &world->origin.addr, "x", on_never, NULL, &look, why),
-        LOOK_PENDING);
-    assert_false(look_is_connected(look));
+    const struct look_ask ask = {.loop = &world->loop,
+                                 .spec = world->spec,
+                                 .addr = &world->origin.addr,
+                                 .host = "x",
+                                 .done = on_never};
+    assert_int_equal(look_start(&ask, &look, why), LOOK_PENDING);
+    assert_string_equal(look_waits_for(look), "connect");
     look_cancel(look);
 }
 
