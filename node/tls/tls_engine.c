@@ -179,6 +179,11 @@ void tls_engine_free(struct tls_engine *eng)
     if (eng == NULL) {
         return;
     }
+    if (eng->role == TLS_CLIENT && eng->state != TLS_FAILED) {
+        /* Else a session whose connection was not closed in full is not resumed; that rule is of
+         * the time when truncation could not be told (RFC 5246 7.2.1). */
+        SSL_set_shutdown(eng->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    }
     SSL_free(eng->ssl); /* and the BIO */
     tls_ctx_unref(eng->ctx);
     tls_cert_unref(eng->session.cert);
@@ -263,6 +268,9 @@ static int handshake(struct tls_engine *eng)
         tls_cert_unref(eng->session.cert);
         eng->session.cert = NULL;
         eng->ticket_due = eng->session.tickets && SSL_version(eng->ssl) == TLS1_3_VERSION;
+    }
+    if (eng->role == TLS_CLIENT && eng->session.lib != NULL) {
+        tls_lib_connected(eng->ssl);
     }
     eng->state = TLS_OPEN;
     return RC_OK;

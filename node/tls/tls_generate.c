@@ -56,7 +56,6 @@ static bool fill(X509 *x509, EVP_PKEY *key, const char *const *names, size_t cou
         X509_set_issuer_name(x509, subject) == 1 && X509_set_pubkey(x509, key) == 1 &&
         add_extension(x509, NID_basic_constraints, "critical,CA:FALSE") &&
         add_extension(x509, NID_key_usage, "critical,digitalSignature") &&
-        add_extension(x509, NID_ext_key_usage, "serverAuth") &&
         (count == 0 || add_extension(x509, NID_subject_alt_name, alternatives.data)) &&
         X509_sign(x509, key, EVP_sha256()) > 0;
     buf_deinit(&alternatives);

@@ -39,6 +39,8 @@ struct tls_engine;
 
 /* After a handshake with a client: what a resumed session carries still holds. */
 bool tls_lib_admits(SSL *ssl);
+/* After one with a server: keep a ticket that TLS 1.2 renewed, of which no callback tells. */
+void tls_lib_connected(SSL *ssl);
 
 /* An engine over a connection of a tls_lib, which it takes, also when it fails; session->lib and
  * what belongs to it is filled in by the caller. RC_NO_MEMORY. */

@@ -480,6 +480,21 @@ void tls_resume_clear(struct tls_resume *resume)
     resume->session = NULL;
 }
 
+void tls_lib_connected(SSL *ssl)
+{
+    const struct tls_session *own = SSL_get_app_data(ssl);
+    if (own->resume == NULL || SSL_session_reused(ssl) != 1 || SSL_version(ssl) == TLS1_3_VERSION) {
+        return;
+    }
+    SSL_SESSION *session = SSL_get1_session(ssl);
+    if (session == own->resume->session) {
+        SSL_SESSION_free(session); /* one reference is enough */
+        return;
+    }
+    tls_resume_clear(own->resume);
+    own->resume->session = session;
+}
+
 bool tls_lib_admits(SSL *ssl)
 {
     if (SSL_session_reused(ssl) != 1) {
