@@ -243,19 +243,25 @@ void access_response(struct exchange *exchange, const struct h1_head *head, cons
     }
 }
 
-void access_note(struct exchange *exchange, enum access_item_id id, const char *text, size_t len)
+/* It is skipped from now on. */
+static void forget_item(struct exchange *exchange, enum access_item_id id)
 {
     struct chunk *chunk = exchange->log;
-    if (chunk == NULL || len == 0) {
-        return;
-    }
     const struct access_item *item;
     for (size_t at = 0; (item = access_item_next(chunk->bytes, chunk->end, &at)) != NULL;) {
         if (item->id == id) {
             ((struct access_item *)unconst(item))->id = ACCESS_ITEM_NONE;
         }
     }
-    draft_text(exchange, id, text, len, ACCESS_ID_MAX);
+}
+
+void access_note(struct exchange *exchange, enum access_item_id id, const char *text, size_t len)
+{
+    if (exchange->log == NULL || len == 0) {
+        return;
+    }
+    forget_item(exchange, id);
+    draft_text(exchange, id, text, len, id == ACCESS_ITEM_CAUSE ? ACCESS_CAUSE_MAX : ACCESS_ID_MAX);
 }
 
 /* ---- the end ---- */
@@ -274,6 +280,11 @@ static void put_name(struct exchange *exchange, enum access_item_id id, const ch
     }
 }
 
+static bool is_of_tls(enum reason reason)
+{
+    return reason == REASON_ENDPOINT_TLS || reason == REASON_ENDPOINT_CERTIFICATE;
+}
+
 static enum access_phase phase_of(const struct exchange *exchange)
 {
     enum reason reason = exchange->reason;
@@ -283,7 +294,7 @@ static enum access_phase phase_of(const struct exchange *exchange)
     if (exchange->response_begun) {
         return ACCESS_PHASE_RESPONSE;
     }
-    if (reason == REASON_CONNECT_FAILED || reason == REASON_CONNECT_TIMEOUT) {
+    if (reason == REASON_CONNECT_FAILED || reason == REASON_CONNECT_TIMEOUT || is_of_tls(reason)) {
         return ACCESS_PHASE_CONNECT;
     }
     if (reason == REASON_NO_ENDPOINT || reason == REASON_QUEUE_FULL ||
@@ -352,6 +363,9 @@ void access_end(struct exchange *exchange, uint64_t end_ns)
         .end = (uint8_t)end_of(exchange),
     };
     record.phase = record.end != EXCHANGE_END_NONE ? (uint8_t)phase_of(exchange) : 0;
+    if (exchange->tried_count != 0 && !is_of_tls(exchange->reason)) {
+        forget_item(exchange, ACCESS_ITEM_CAUSE); /* another endpoint served */
+    }
     access_note(exchange, ACCESS_ITEM_REQUEST_ID, exchange->request_id, exchange->request_id_len);
     put_name(exchange, ACCESS_ITEM_STICKY, sticky_text(exchange));
     put_name(exchange, ACCESS_ITEM_ROUTE,

@@ -206,7 +206,7 @@ static void put_json_items(struct pen *pen, const char *items, size_t len)
         [ACCESS_ITEM_REFERER] = ",\"referer\":",   [ACCESS_ITEM_REQUEST_ID] = ",\"requestId\":",
         [ACCESS_ITEM_STICKY] = ",\"sticky\":",     [ACCESS_ITEM_LISTENER] = ",\"listener\":",
         [ACCESS_ITEM_ROUTE] = ",\"route\":",       [ACCESS_ITEM_BACKEND] = ",\"backend\":",
-        [ACCESS_ITEM_ENDPOINT] = ",\"endpoint\":",
+        [ACCESS_ITEM_ENDPOINT] = ",\"endpoint\":", [ACCESS_ITEM_CAUSE] = ",\"cause\":",
     };
     const struct access_item *item;
     for (size_t at = 0; (item = access_item_next(items, len, &at)) != NULL;) {

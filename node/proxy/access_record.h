@@ -22,6 +22,7 @@ enum {
     ACCESS_AGENT_MAX = 256,
     ACCESS_REFERER_MAX = 512,
     ACCESS_ID_MAX = 128,
+    ACCESS_CAUSE_MAX = 320,
     ACCESS_NAME_MAX = 512, /* of routes and backends */
 };
 
@@ -58,6 +59,7 @@ enum access_item_id {
     ACCESS_ITEM_ROUTE,
     ACCESS_ITEM_BACKEND,
     ACCESS_ITEM_ENDPOINT,
+    ACCESS_ITEM_CAUSE,        /* why TLS with the endpoint failed */
     ACCESS_ITEM_SINGLE_COUNT, /* the rest have names and may repeat */
     ACCESS_ITEM_REQUEST_FIELD = ACCESS_ITEM_SINGLE_COUNT,
     ACCESS_ITEM_RESPONSE_FIELD,

@@ -110,9 +110,11 @@ struct upstream_ops {
 enum lost {
     LOST_CONNECT = 0, /* refused, unreachable: nothing was sent */
     LOST_CONNECT_TIMEOUT,
-    LOST_CLOSED,  /* by the endpoint, before the response was complete */
-    LOST_GARBLED, /* malformed response */
-    LOST_TIMEOUT, /* no progress in time */
+    LOST_CLOSED,      /* by the endpoint, before the response was complete */
+    LOST_GARBLED,     /* malformed response */
+    LOST_TIMEOUT,     /* no progress in time */
+    LOST_TLS,         /* no TLS connection came about: nothing of the request was understood */
+    LOST_CERTIFICATE, /* the same, because of the endpoint's certificate */
 };
 
 /* Who ended an exchange, and in what phase; for the access log. */
@@ -276,6 +278,8 @@ void exchange_note_sent(struct exchange *exchange, bool reused);
 void exchange_note_connected(struct exchange *exchange);
 /* The final response head has come. */
 void exchange_note_head(struct exchange *exchange, const struct h1_head *head, const char *bytes);
+/* TLS with an endpoint failed, and why: told if no other one serves it. */
+void exchange_note_tls_failure(struct exchange *exchange, const char *why);
 /* It is over; both sides are still attached. */
 void exchange_account(struct exchange *exchange);
 

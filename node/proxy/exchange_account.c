@@ -36,6 +36,12 @@ void exchange_note_connected(struct exchange *exchange)
     histogram_add(&times->connect, histogram_bucket(took_ns), took_ns);
 }
 
+void exchange_note_tls_failure(struct exchange *exchange, const char *why)
+{
+    counter_add(&backend_slot(exchange)->tls_failed, 1);
+    access_note(exchange, ACCESS_ITEM_CAUSE, why, strlen(why));
+}
+
 void exchange_note_head(struct exchange *exchange, const struct h1_head *head, const char *bytes)
 {
     exchange->head_ns = uv_hrtime();

@@ -10,6 +10,7 @@
 #ifndef SKEIN_NODE_PROXY_WORKER_H
 #define SKEIN_NODE_PROXY_WORKER_H
 
+#include "node/base/log.h"
 #include "node/base/rng.h"
 #include "node/http/h1_head.h"
 #include "node/http/status.h"
@@ -33,6 +34,7 @@ enum {
 
 struct client;
 struct upstream;
+struct utls;
 struct access_ring;
 struct greet;
 struct tcp;
@@ -87,6 +89,9 @@ struct worker {
     struct splice_pool pipes;
     uint64_t client_count; /* of all kinds */
     uint64_t idle_count;
+    struct utls *utls_kept; /* utlist: sessions with endpoints, without a connection (utls.h) */
+    size_t utls_kept_count;
+    struct log_limit upstream_tls_log;
     struct sock *late;  /* utlist: to be watched from the next tick on */
     struct sock *fresh; /* utlist: to be read for the first time before the next poll */
     struct sock *dirty; /* to be sent at the end of this event */

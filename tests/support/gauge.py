@@ -50,9 +50,12 @@ def answer(wire):
     assert wire.exactly(len(BODY)) == BODY
 
 
-def _run(origin, rounds, under):
+def _run(origin, rounds, under, serve):
     driver = Driver(workers=1, under=under)
-    driver.serve(origin)
+    if serve is None:
+        driver.serve(origin)
+    else:
+        serve(driver)
     wires = [dial(driver.port, 60) for _ in range(CONNECTIONS)]
     for wire in wires:
         exchange(wire)
@@ -66,13 +69,13 @@ def _run(origin, rounds, under):
     driver.close()
 
 
-def _difference(origin, command, read):
+def _difference(origin, command, read, serve=None):
     """command(path) runs the driver and leaves a report at path, read(text) takes it in."""
     with tempfile.TemporaryDirectory() as folder:
         results = []
         for rounds in (WARM_ROUNDS, WARM_ROUNDS + ROUNDS):
             path = os.path.join(folder, str(rounds))
-            _run(origin, rounds, command(path))
+            _run(origin, rounds, command(path), serve)
             with open(path, encoding="utf-8") as file:
                 results.append(read(file.read()))
         return results
@@ -100,15 +103,15 @@ def allocations(origin):
     return (many - few) / EXCHANGES
 
 
-def system_calls(origin):
-    """Calls per exchange by name, those that occur."""
+def system_calls(origin, serve=None):
+    """Calls per exchange by name, those that occur. serve(driver): instead of the plain way."""
 
     def read(text):
         rows = re.findall(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", text, re.M)
         return {name: int(calls) for calls, name in rows if name != "total"}
 
     few, many = _difference(
-        origin, lambda path: ("strace", "-f", "-c", "-o", path), read
+        origin, lambda path: ("strace", "-f", "-c", "-o", path), read, serve
     )
     calls = {name: (count - few.get(name, 0)) / EXCHANGES for name, count in many.items()}
     return {name: count for name, count in calls.items() if count != 0}

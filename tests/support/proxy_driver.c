@@ -8,9 +8,12 @@
  *   start                              "ok ADDRESS ..." with the real ports
  *   apply                              publish changed defaults
  *   backend NAME BALANCE ADDR[*W][!] ... [NAME=NUMBER ...] [hash=KIND[:NAME]]   make or change;
- *                                      BALANCE: random least rr hash; "!" drains; limits by name
+ *                                      BALANCE: random least rr hash; "!" drains; limits by name;
+ *                                      tls=TARGET: endpoints speak TLS
+ *   target NAME ...                    a TLS target (driver_target.h)
  *   health BACKEND ADDR up|down        what active checks found
  *   rule PATH exact|prefix ROUTE BACKEND[*W] ... [NAME_ms=NUMBER ...] [sticky=COOKIE]
+ *        [tls=TARGET]
  *        [attempts=N retry_on=BITS per_try=MS statuses=N+N]
  *        [allow=NETWORK deny=NETWORK at_once=N rate=N]   collect a rule
  *   host NAME                          publish the collected rules for it; none removes it
@@ -23,6 +26,7 @@
 #include "node/base/hash.h"
 #include "node/base/mem.h"
 #include "node/proxy/proxy.h"
+#include "tests/support/driver_target.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -175,6 +179,10 @@ static int backend_option(struct proxy_backend *policy, char *word, char *equals
         policy->proxy_protocol = (enum proxy_protocol_version)strtoul(equals, NULL, 10);
         return RC_OK;
     }
+    if (strcmp(word, "tls") == 0) {
+        policy->tls = driver_target_find(equals);
+        return policy->tls != NULL ? RC_OK : err_set(&err, RC_NOT_FOUND, "no target %s", equals);
+    }
     if (strcmp(word, "hash") == 0) {
         char *colon = strchr(equals, ':');
         if (colon != NULL) {
@@ -309,6 +317,12 @@ static int cmd_rule(char **words, size_t count)
         char *equals = strchr(words[i], '=');
         if (equals != NULL) {
             *equals = '\0';
+            if (strcmp(words[i], "tls") == 0) {
+                rule->tls.termination = PROXY_REENCRYPT;
+                rule->tls.insecure = PROXY_INSECURE_ALLOW;
+                rule->tls.target = driver_target_find(equals + 1);
+                continue;
+            }
             if (policy_option(rule_count - 1, words[i], equals + 1)) {
                 continue;
             }
@@ -417,6 +431,9 @@ static int run(char **words, size_t count)
     if (strcmp(cmd, "backend") == 0 && count >= 3) {
         return cmd_backend(words, count);
     }
+    if (strcmp(cmd, "target") == 0 && count >= 2) {
+        return driver_target_make(words, count, &err);
+    }
     if (strcmp(cmd, "health") == 0 && count == 4) {
         return cmd_health(words);
     }
@@ -481,6 +498,7 @@ int main(void)
         mem_free(backends[i].name);
     }
     proxy_free(proxy);
+    driver_targets_free();
     for (size_t i = 0; i < config.proxy_trusted.count; i++) {
         mem_free(unconst(trusted[i]));
     }
