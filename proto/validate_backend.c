@@ -155,6 +155,16 @@ static void check_pool(struct faults *faults, const Skein__BackendPool *pool)
     faults_leave(faults, mark);
 }
 
+static void check_health_tls(struct faults *faults, const Skein__BackendSpec *spec)
+{
+    const Skein__HealthCheck *health = spec->health_check;
+    if (health != NULL && health->has_tls && health->tls && spec->tls == NULL) {
+        size_t mark = faults_enter(faults, "healthCheck");
+        fault_field(faults, "tls", "wants spec.tls, which says whom to trust");
+        faults_leave(faults, mark);
+    }
+}
+
 void validate_backend(const ProtobufCMessage *message, struct faults *faults)
 {
     const Skein__BackendSpec *spec = ((const Skein__Backend *)(const void *)message)->spec;
@@ -164,6 +174,7 @@ void validate_backend(const ProtobufCMessage *message, struct faults *faults)
     size_t mark = faults_enter(faults, "spec");
     check_hash(faults, spec);
     check_health(faults, spec->health_check);
+    check_health_tls(faults, spec);
     check_passive(faults, spec->passive_check);
     check_limits(faults, spec->limits);
     check_duration(faults, "slowStart", spec->slow_start, 0, 3600000);

@@ -30,6 +30,9 @@ struct proxy_backend compile_backend(const Skein__BackendSpec *spec,
 bool compile_check_merge(const Skein__HealthCheck *own, const Skein__HealthCheck *defaults,
                          Skein__HealthCheck *ret_check);
 
+/* Does a merged check go by TLS, to a backend whose tls is this (NULL: it has none)? */
+bool compile_check_tls(const Skein__HealthCheck *check, const Skein__BackendTls *tls);
+
 /* A merged check for the checker; texts are borrowed. */
 void compile_check(const Skein__HealthCheck *check, struct check_config *ret_config);
 

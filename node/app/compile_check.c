@@ -49,6 +49,17 @@ bool compile_check_merge(const Skein__HealthCheck *own, const Skein__HealthCheck
     return true;
 }
 
+/* How it is verified is said by the backend's tls alone, so that a check without one is in clear:
+ * Settings may ask all backends that speak TLS for it. */
+bool compile_check_tls(const Skein__HealthCheck *check, const Skein__BackendTls *tls)
+{
+    if (tls == NULL) {
+        return false;
+    }
+    bool enabled = !tls->has_enabled || tls->enabled;
+    return check->has_tls ? check->tls : enabled;
+}
+
 static uint32_t span_ms(const Skein__Duration *duration, uint32_t fallback)
 {
     uint64_t ms = duration_ms(duration, fallback);

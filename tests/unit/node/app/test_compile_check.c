@@ -137,12 +137,31 @@ static void test_texts(void **state)
     assert_int_equal(config.port, 9000);
 }
 
+static void test_tls_is_as_the_backends(void **state)
+{
+    (void)state;
+    Skein__HealthCheck check = check_of(SKEIN__HEALTH_CHECK__TYPE__Tcp);
+    Skein__BackendTls tls = SKEIN__BACKEND_TLS__INIT;
+    assert_false(compile_check_tls(&check, NULL));
+    assert_true(compile_check_tls(&check, &tls));
+    tls.has_enabled = true; /* described for checks and routes, but not in use by itself */
+    assert_false(compile_check_tls(&check, &tls));
+    check.has_tls = true;
+    assert_false(compile_check_tls(&check, &tls));
+    check.tls = true;
+    assert_true(compile_check_tls(&check, &tls));
+    assert_false(compile_check_tls(&check, NULL)); /* nobody says how to verify */
+    tls.enabled = true;
+    check.tls = false;
+    assert_false(compile_check_tls(&check, &tls));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults), cmocka_unit_test(test_interval_while_down),
         cmocka_unit_test(test_none),     cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_texts),    cmocka_unit_test(test_tls_is_as_the_backends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
