@@ -111,7 +111,10 @@ static int append(struct audit *audit, const char *line, size_t len)
     int rc = write_all(audit->fd, line, len);
     if (rc != RC_OK) {
         /* What was written of the line would spoil the next one. */
-        (void)ftruncate(audit->fd, (off_t)audit->size);
+        if (ftruncate(audit->fd, (off_t)audit->size) != 0) {
+            log_warn("the audit trail has half a line", "file=%s reason=\"%s\"", audit->path,
+                     strerror(errno));
+        }
         return rc;
     }
     audit->size += len;
