@@ -26,8 +26,22 @@ static const struct option_row {
     {OPTION_OUT, 0, "out", "FILE", "write there instead of standard output"},
     {OPTION_SINCE, 0, "since", "TOKEN", "resume after this revision, as a watch printed it"},
     {OPTION_OUTPUT, 'o', "output", "FORM", "table, json or yaml"},
+    {OPTION_ROLE, 0, "role", "ROLE", "viewer, editor or admin"},
+    {OPTION_EXPIRES, 0, "expires", "WHEN", "a span (12h, 30d) or a moment (2026-01-31T10:00:00Z)"},
+    {OPTION_DESCRIPTION, 0, "description", "TEXT", "what it is for"},
+    {OPTION_LIMIT, 0, "limit", "COUNT", "the last ones, at most so many (default: 50)"},
+    {OPTION_USER, 0, "user", "NAME", "only of this token, certificate subject or \"uid 1000\""},
+    {OPTION_TOKEN, 0, "token", "SECRET",
+     "credential for an https:// server; others on this machine can read\n"
+     "                              it there: better SKEIN_TOKEN or --token-file"},
+    {OPTION_TOKEN_FILE, 0, "token-file", "FILE", "a file that holds the token"},
+    {OPTION_CA, 0, "ca", "FILE",
+     "whom to trust (PEM; default: SKEIN_CA, then the system's authorities)"},
+    {OPTION_INSECURE, 0, "insecure", NULL, "do not check the server's certificate"},
+    {OPTION_CERT, 0, "cert", "FILE", "a client certificate (PEM) as credential, with --key"},
+    {OPTION_KEY, 0, "key", "FILE", "its key"},
     {OPTION_SERVER, 's', "server", "URL",
-     "unix:///path or http://host:port (default: SKEIN_SERVER, then\n"
+     "unix:///path, https://host:port or http://host:port (default: SKEIN_SERVER, then\n"
      "                              unix:///run/skein/admin.sock)"},
     {OPTION_VERSION, 0, "version", NULL, "print the version"},
     {OPTION_HELP, 'h', "help", NULL, "show help"},
@@ -69,37 +83,64 @@ static int set_output(struct args *args, const char *value, struct err_info *err
                    value);
 }
 
+/* Where the value of an option of its own goes; NULL: it is none of these. */
+static const char **text_option(struct args *args, uint32_t bit)
+{
+    switch (bit) {
+    case OPTION_SERVER:
+        return &args->server;
+    case OPTION_NAMESPACE:
+        return &args->namespace_;
+    case OPTION_SELECTOR:
+        return &args->selector;
+    case OPTION_OUT:
+        return &args->out;
+    case OPTION_SINCE:
+        return &args->since;
+    case OPTION_TOKEN:
+        return &args->token;
+    case OPTION_TOKEN_FILE:
+        return &args->token_file;
+    case OPTION_CA:
+        return &args->ca;
+    case OPTION_CERT:
+        return &args->cert;
+    case OPTION_KEY:
+        return &args->key;
+    case OPTION_ROLE:
+        return &args->role;
+    case OPTION_EXPIRES:
+        return &args->expires;
+    case OPTION_DESCRIPTION:
+        return &args->description;
+    case OPTION_LIMIT:
+        return &args->limit;
+    case OPTION_USER:
+        return &args->user;
+    default:
+        return NULL;
+    }
+}
+
 static int set_option(struct args *args, const struct option_row *row, const char *value,
                       struct err_info *err)
 {
+    const char **text = text_option(args, row->bit);
     args->given |= row->bit;
-    switch (row->bit) {
-    case OPTION_SERVER:
-        args->server = value;
+    if (text != NULL) {
+        *text = value;
         return RC_OK;
-    case OPTION_OUTPUT:
+    }
+    if (row->bit == OPTION_OUTPUT) {
         return set_output(args, value, err);
-    case OPTION_NAMESPACE:
-        args->namespace_ = value;
-        return RC_OK;
-    case OPTION_SELECTOR:
-        args->selector = value;
-        return RC_OK;
-    case OPTION_OUT:
-        args->out = value;
-        return RC_OK;
-    case OPTION_SINCE:
-        args->since = value;
-        return RC_OK;
-    case OPTION_FILE:
+    }
+    if (row->bit == OPTION_FILE) {
         if (args->file_count == ARGS_FILES_MAX) {
             return err_set(err, RC_INVALID, "--file: given more than %d times", ARGS_FILES_MAX);
         }
         args->files[args->file_count++] = value;
-        return RC_OK;
-    default:
-        return RC_OK; /* a flag: the bit says it all */
     }
+    return RC_OK; /* a flag: the bit says it all */
 }
 
 /* Where in the command line the parser is. */

@@ -36,6 +36,18 @@ enum option_bit {
     OPTION_SINCE = 1 << 10,
     OPTION_VERSION = 1 << 11,
     OPTION_IN_PARTS = 1 << 12,
+
+    OPTION_TOKEN = 1 << 18,
+    OPTION_TOKEN_FILE = 1 << 19,
+    OPTION_CA = 1 << 20,
+    OPTION_INSECURE = 1 << 21,
+    OPTION_CERT = 1 << 22,
+    OPTION_KEY = 1 << 23,
+    OPTION_ROLE = 1 << 24,
+    OPTION_EXPIRES = 1 << 25,
+    OPTION_DESCRIPTION = 1 << 26,
+    OPTION_LIMIT = 1 << 27,
+    OPTION_USER = 1 << 28,
 };
 
 struct args {
@@ -46,6 +58,16 @@ struct args {
     const char *selector;
     const char *out;
     const char *since;
+    const char *token;
+    const char *token_file;
+    const char *ca;
+    const char *cert;
+    const char *key;
+    const char *role;
+    const char *expires;
+    const char *description;
+    const char *limit;
+    const char *user;
     const char *files[ARGS_FILES_MAX];
     size_t file_count;
     const char *words[ARGS_WORDS_MAX]; /* the command first */

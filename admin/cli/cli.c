@@ -13,7 +13,9 @@
 
 enum { HELP_BYTES_MAX = 64 * 1024 };
 
-#define OPTIONS_ALL   (OPTION_HELP | OPTION_SERVER)
+#define OPTIONS_ALL                                                                                \
+    (OPTION_HELP | OPTION_SERVER | OPTION_TOKEN | OPTION_TOKEN_FILE | OPTION_CA |                  \
+     OPTION_INSECURE | OPTION_CERT | OPTION_KEY)
 #define OPTIONS_WRITE (OPTION_DRY_RUN | OPTION_WAIT | OPTION_OUTPUT)
 
 const struct command commands[] = {
@@ -35,6 +37,13 @@ const struct command commands[] = {
      ARGS_WORDS_MAX, cmd_forget},
     {"watch", "[KIND]", "changes as they happen, until interrupted",
      OPTION_OUTPUT | OPTION_NAMESPACE | OPTION_SINCE, 0, 1, cmd_watch},
+    {"token", "create --role ROLE NAME | list | get NAME... | revoke NAME...",
+     "credentials of the API; the secret of a new one is shown once",
+     OPTION_OUTPUT | OPTION_WAIT | OPTION_NAMESPACE | OPTION_ROLE | OPTION_EXPIRES |
+         OPTION_DESCRIPTION,
+     1, ARGS_WORDS_MAX, cmd_token},
+    {"audit", "", "who wrote what through this node, and what was refused; other nodes have theirs",
+     OPTION_OUTPUT | OPTION_SINCE | OPTION_LIMIT | OPTION_USER, 0, 0, cmd_audit},
     {"keygen", "", "a new key for cluster.keyFile", OPTION_OUT, 0, 0, cmd_keygen},
     {"version", "", "the version of skeinctl, and of the node it reaches", OPTION_OUTPUT, 0, 0,
      cmd_version},
@@ -167,6 +176,36 @@ int cli_run(int argc, char **argv, FILE *out, FILE *err)
 
 /* ---- what commands share ---- */
 
+/* False: err says what is wrong with an option. */
+static bool use_credentials(struct cli *cli, struct err_info *err)
+{
+    const struct args *args = &cli->args;
+    const char *token = args->token;
+    const char *ca = args->ca != NULL ? args->ca : getenv("SKEIN_CA");
+    char from_file[CLIENT_TOKEN_MAX];
+    if (token == NULL && args->token_file != NULL) {
+        if (client_read_token(args->token_file, from_file, err) != RC_OK) {
+            return false;
+        }
+        token = from_file;
+    } else if (token == NULL) {
+        token = getenv("SKEIN_TOKEN");
+    }
+    struct client_credentials credentials = {
+        .token = token != NULL && token[0] != '\0' ? token : NULL,
+        .ca = ca != NULL && ca[0] != '\0' ? ca : NULL,
+        .cert = args->cert,
+        .key = args->key,
+        .insecure = (args->given & OPTION_INSECURE) != 0,
+    };
+    int rc = client_use(cli->client, &credentials, err);
+    explicit_bzero(from_file, sizeof(from_file));
+    if (rc == RC_OK && credentials.insecure) {
+        fprintf(cli->err, "skeinctl: warning: --insecure: whoever answers may read the token\n");
+    }
+    return rc == RC_OK;
+}
+
 struct client *cli_client(struct cli *cli)
 {
     const char *server = cli->args.server;
@@ -177,8 +216,13 @@ struct client *cli_client(struct cli *cli)
         server = "unix:///run/skein/admin.sock";
     }
     struct err_info err = {0};
-    if (cli->client == NULL && client_new(server, &cli->client, &err) != RC_OK) {
+    if (cli->client != NULL) {
+        return cli->client;
+    }
+    if (client_new(server, &cli->client, &err) != RC_OK || !use_credentials(cli, &err)) {
         (void)cli_fail(cli, CLI_USAGE, "%s", err.text);
+        client_free(cli->client);
+        cli->client = NULL;
     }
     return cli->client;
 }
@@ -232,6 +276,12 @@ int cli_print_problem(struct cli *cli, const struct answer *answer)
     const json_t *total = json_object_get(problem, "errorsTotal");
     if (json_is_integer(total)) {
         fprintf(cli->err, "  %d in all\n", (int)json_integer_value(total));
+    }
+    if (answer->status == 401) {
+        fputs("  SKEIN_TOKEN, --token-file or --cert and --key say who you are\n", cli->err);
+    } else if (answer->status == 403) {
+        fputs("  use a token of that role: skeinctl token create --role ROLE NAME, by an admin\n",
+              cli->err);
     }
     json_decref(problem);
     return CLI_REFUSED;

@@ -98,6 +98,8 @@ int cmd_export(struct cli *cli); /* cmd_cluster.c */
 int cmd_cluster(struct cli *cli);
 int cmd_forget(struct cli *cli);
 int cmd_watch(struct cli *cli);
+int cmd_token(struct cli *cli); /* cmd_token.c */
+int cmd_audit(struct cli *cli);
 int cmd_keygen(struct cli *cli); /* cmd_local.c */
 int cmd_version(struct cli *cli);
 

@@ -6,6 +6,7 @@
 #include "node/base/mem.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,12 @@ struct client {
     CURL *curl;
     char *server;
     char *unix_path; /* NULL: TCP */
-    char *base;      /* "http://host:port" */
+    char *base;      /* "http://host:port", "https://host:port" */
+    char *bearer;    /* "Authorization: Bearer ..."; NULL: none */
+    char *ca;
+    char *cert;
+    char *key;
+    bool insecure;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -32,6 +38,11 @@ static int set_server(struct client *client, const char *server, struct err_info
 {
     static const char unix_scheme[] = "unix://";
     static const char http_scheme[] = "http://";
+    static const char https_scheme[] = "https://";
+    size_t scheme_len = strncmp(server, http_scheme, strlen(http_scheme)) == 0 ? strlen(http_scheme)
+                        : strncmp(server, https_scheme, strlen(https_scheme)) == 0
+                            ? strlen(https_scheme)
+                            : 0;
     client->server = mem_strdup(server);
     if (strncmp(server, unix_scheme, strlen(unix_scheme)) == 0) {
         const char *path = server + strlen(unix_scheme);
@@ -40,19 +51,20 @@ static int set_server(struct client *client, const char *server, struct err_info
             client->base = mem_strdup("http://localhost");
             return RC_OK;
         }
-    } else if (strncmp(server, http_scheme, strlen(http_scheme)) == 0) {
+    } else if (scheme_len > 0) {
         size_t len = strlen(server);
-        while (len > strlen(http_scheme) && server[len - 1] == '/') {
+        while (len > scheme_len && server[len - 1] == '/') {
             len--;
         }
-        const char *host = server + strlen(http_scheme);
-        if (len > strlen(http_scheme) && memchr(host, '/', len - strlen(http_scheme)) == NULL) {
+        const char *host = server + scheme_len;
+        if (len > scheme_len && memchr(host, '/', len - scheme_len) == NULL) {
             client->base = mem_strndup(server, len);
             return RC_OK;
         }
     }
     return err_set(err, RC_INVALID,
-                   "server \"%.200s\": accepted are unix:///path/of/socket and http://host:port",
+                   "server \"%.200s\": accepted are unix:///path/of/socket, https://host:port and "
+                   "http://host:port",
                    server);
 }
 
@@ -83,7 +95,88 @@ void client_free(struct client *client)
     mem_free(client->server);
     mem_free(client->unix_path);
     mem_free(client->base);
+    if (client->bearer != NULL) {
+        explicit_bzero(client->bearer, strlen(client->bearer));
+    }
+    mem_free(client->bearer);
+    mem_free(client->ca);
+    mem_free(client->cert);
+    mem_free(client->key);
     mem_free(client);
+}
+
+/* ---- credentials ---- */
+
+static bool is_https(const struct client *client)
+{
+    return strncmp(client->base, "https://", 8) == 0;
+}
+
+/* A plain connection stays on this machine: others on the way could read the token. */
+static bool is_local(const struct client *client)
+{
+    static const char *const hosts[] = {"127.", "localhost", "[::1]"};
+    const char *host = strstr(client->base, "://") + 3;
+    bool found = client->unix_path != NULL;
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        size_t len = strlen(hosts[i]);
+        found = found || (strncmp(host, hosts[i], len) == 0 &&
+                          (i == 0 || host[len] == ':' || host[len] == '\0'));
+    }
+    return found;
+}
+
+static char *copy_or_null(const char *text)
+{
+    return text != NULL ? mem_strdup(text) : NULL;
+}
+
+int client_use(struct client *client, const struct client_credentials *credentials,
+               struct err_info *err)
+{
+    if (credentials->token != NULL && !is_https(client) && !is_local(client)) {
+        return err_set(err, RC_INVALID,
+                       "%.200s: a token is not sent in the clear over the network; use https://",
+                       client->server);
+    }
+    if (credentials->token != NULL &&
+        credentials->token[strspn(credentials->token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr"
+                                                      "stuvwxyz0123456789-._~+/=")] != '\0') {
+        return err_set(err, RC_INVALID, "the token has characters that no token has");
+    }
+    if ((credentials->cert == NULL) != (credentials->key == NULL)) {
+        return err_set(err, RC_INVALID, "--cert, --key: both are needed, or none");
+    }
+    client->bearer = credentials->token != NULL
+                         ? mem_printf("Authorization: Bearer %s", credentials->token)
+                         : NULL;
+    client->ca = copy_or_null(credentials->ca);
+    client->cert = copy_or_null(credentials->cert);
+    client->key = copy_or_null(credentials->key);
+    client->insecure = credentials->insecure;
+    return RC_OK;
+}
+
+int client_read_token(const char *path, char out[CLIENT_TOKEN_MAX], struct err_info *err)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return err_set(err, RC_INVALID, "--token-file: %s: %s", path, strerror(errno));
+    }
+    char text[CLIENT_TOKEN_MAX] = "";
+    size_t len = fread(text, 1, sizeof(text) - 1, file);
+    bool whole = feof(file) != 0;
+    (void)fclose(file); /* read only: nothing can be lost */
+    text[len] = '\0';
+    const char *begin = text + strspn(text, " \t\r\n");
+    size_t used = strcspn(begin, " \t\r\n");
+    bool good = whole && used > 0 && begin[used + strspn(begin + used, " \t\r\n")] == '\0';
+    if (good) {
+        memcpy(out, begin, used);
+        out[used] = '\0';
+    }
+    explicit_bzero(text, sizeof(text));
+    return good ? RC_OK : err_set(err, RC_INVALID, "--token-file: %s holds no token", path);
 }
 
 const char *client_server(const struct client *client)
@@ -123,6 +216,18 @@ static void set_up(struct client *client, const char *method, const char *url,
     if (client->unix_path != NULL) {
         (void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->unix_path);
     }
+    if (client->ca != NULL) {
+        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca);
+        (void)curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* that authority alone */
+    }
+    if (client->cert != NULL) {
+        (void)curl_easy_setopt(curl, CURLOPT_SSLCERT, client->cert);
+        (void)curl_easy_setopt(curl, CURLOPT_SSLKEY, client->key);
+    }
+    if (client->insecure) {
+        (void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
 }
 
 static int perform(struct client *client, struct reception *reception, struct err_info *err)
@@ -153,6 +258,19 @@ static int perform(struct client *client, struct reception *reception, struct er
     if (code == CURLE_OPERATION_TIMEDOUT && answer->status == 0) {
         return err_set(err, RC_CLOSED, "no answer from %.200s: %s", client->server, text);
     }
+    if (code == CURLE_PEER_FAILED_VERIFICATION) {
+        return err_set(err, RC_CLOSED,
+                       "%.200s: its certificate is not trusted: %s; --ca FILE names the authority "
+                       "(of a self-signed one: the certificate itself)",
+                       client->server, text);
+    }
+    if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM) {
+        return err_set(err, RC_CLOSED, "--ca, --cert, --key: %s", text);
+    }
+    if (code == CURLE_SSL_CONNECT_ERROR) {
+        return err_set(err, RC_CLOSED, "no TLS with %.200s: %s (a plain port is http://)",
+                       client->server, text);
+    }
     return err_set(err, RC_PEER, "%.200s: %s", client->server, text);
 }
 
@@ -172,6 +290,9 @@ static int run(struct client *client, const struct request *request, struct rece
         add_header(NULL, "Accept", request->accept != NULL ? request->accept : "application/json");
     if (request->content_type != NULL) {
         headers = add_header(headers, "Content-Type", request->content_type);
+    }
+    if (client->bearer != NULL) {
+        headers = curl_slist_append(headers, client->bearer);
     }
     char *url = mem_printf("%s%s", client->base, request->path);
     set_up(client, request->method, url, headers, reception);

@@ -1,7 +1,7 @@
 /*
  * The API over libcurl: one server, one request at a time, blocking.
  *
- * A server is "unix:///path" or "http://host:port". Thread: one per client.
+ * A server is "unix:///path", "http://host:port" or "https://host:port". Thread: one per client.
  */
 #ifndef SKEIN_ADMIN_CLI_CLIENT_H
 #define SKEIN_ADMIN_CLI_CLIENT_H
@@ -22,6 +22,25 @@ struct answer {
 /* RC_INVALID: not a form of server that is known. Free with client_free, which accepts NULL. */
 MUST_CHECK int client_new(const char *server, struct client **ret_client, struct err_info *err);
 void client_free(struct client *client);
+
+/* What to show and whom to trust; NULL: none, or the default. Files are PEM. */
+struct client_credentials {
+    const char *token;
+    const char *ca;
+    const char *cert;
+    const char *key;
+    bool insecure; /* the server's certificate is not checked */
+};
+
+/* Copied. RC_INVALID: a token over plain TCP to another machine, or what goes with https:// alone.
+ */
+MUST_CHECK int client_use(struct client *client, const struct client_credentials *credentials,
+                          struct err_info *err);
+
+/* A token from a file, without the white space around it. RC_INVALID. */
+enum { CLIENT_TOKEN_MAX = 256 };
+MUST_CHECK int client_read_token(const char *path, char out[CLIENT_TOKEN_MAX],
+                                 struct err_info *err);
 
 /* The server as it was given. */
 const char *client_server(const struct client *client);
