@@ -3,6 +3,7 @@
  */
 #include "node/proxy/sock.h"
 
+#include "node/proxy/sock_tls.h"
 #include "node/proxy/worker.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ void sock_init(struct sock *sock, struct worker *worker, const struct sock_ops *
 {
     sock->ops = ops;
     sock->worker = worker;
+    sock->tls = NULL;
     sock->fd = fd;
     sock->out = (struct chunkq){0};
     sock->sent = 0;
@@ -52,7 +54,7 @@ int sock_connect(struct sock *sock, struct worker *worker, const struct sock_ops
     return 0;
 }
 
-static void sock_mark_dirty(struct sock *sock)
+void sock_mark_dirty(struct sock *sock)
 {
     if (!sock->dirty) {
         sock->dirty = true;
@@ -91,7 +93,11 @@ static bool sock_receive(struct sock *sock)
 {
     ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
     if (LIKELY(n > 0)) {
-        sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
+        if (UNLIKELY(sock->tls != NULL)) {
+            sock_tls_input(sock, sock->worker->scratch, (size_t)n);
+        } else {
+            sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
+        }
         return n == WORKER_SCRATCH_BYTES;
     }
     int error = errno;
@@ -101,11 +107,14 @@ static bool sock_receive(struct sock *sock)
     if (sock->adopted) {
         (void)uv_read_stop((uv_stream_t *)&sock->tcp); /* always 0 */
     }
-    if (n == 0) {
+    if (n == 0 && sock->tls == NULL) {
         sock->eof = true;
         sock->ops->on_eof(sock);
-    } else {
+    } else if (n != 0) {
         sock->ops->on_error(sock, error);
+    } else if (!sock->eof) { /* without close_notify: cut off, for all that is known */
+        sock->eof = true;
+        sock->ops->on_error(sock, ECONNRESET);
     }
     return false;
 }
@@ -249,9 +258,53 @@ static size_t sock_taken(struct sock *sock, size_t n)
     return n - queued;
 }
 
+size_t sock_send_wire(struct sock *sock, const char *bytes, size_t len)
+{
+    size_t taken = 0;
+    if (!sock->writing) {
+        ssize_t n = sock_send(sock, bytes, len);
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            sock->failed = errno;
+            sock->write_dead = true;
+            sock_mark_dirty(sock);
+            return 0;
+        }
+        if (n > 0) {
+            size_t own = sock_taken(sock, (size_t)n);
+            bytes += own;
+            len -= own;
+            taken = (size_t)n;
+        }
+    }
+    if (len != 0) {
+        chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
+    }
+    return taken;
+}
+
+void sock_stage_wire(struct sock *sock, const char *bytes, size_t len)
+{
+    chunkq_put(&sock->worker->chunks, &sock->out, bytes, len);
+    sock_mark_dirty(sock);
+}
+
+size_t sock_tls_waiting(const struct sock *sock)
+{
+    return sock->out.len + sock->tls->plain.len;
+}
+
+uint64_t sock_tls_sent(const struct sock *sock)
+{
+    return sock->tls->sent;
+}
+
 void sock_write(struct sock *sock, const char *bytes, size_t len)
 {
     if (sock->closing || sock->write_dead || len == 0) {
+        return;
+    }
+    if (UNLIKELY(sock->tls != NULL)) {
+        sock_tls_write(sock, bytes, len);
         return;
     }
     if (len >= SOCK_DIRECT_BYTES && !sock->writing && !sock->connecting) {
@@ -276,12 +329,19 @@ void sock_write(struct sock *sock, const char *bytes, size_t len)
     sock_mark_dirty(sock);
 }
 
+/* Where the owner's bytes are staged. */
+static inline struct chunkq *staging(struct sock *sock)
+{
+    return LIKELY(sock->tls == NULL) ? &sock->out : &sock->tls->plain;
+}
+
 bool sock_write_chunk(struct sock *sock, struct chunk *chunk)
 {
-    if (sock->closing || sock->write_dead || sock->out.head != NULL) {
+    struct chunkq *queue = staging(sock);
+    if (sock->closing || sock->write_dead || queue->head != NULL) {
         return false;
     }
-    chunkq_take(&sock->out, chunk_share(chunk));
+    chunkq_take(queue, chunk_share(chunk));
     sock_mark_dirty(sock);
     return true;
 }
@@ -291,15 +351,17 @@ char *sock_room(struct sock *sock, size_t len)
     if (sock->closing || sock->write_dead || len > STAGE_BYTES) {
         return NULL;
     }
-    chunkq_begin(&sock->worker->chunks, &sock->out, STAGE_BYTES);
-    struct chunk *tail = sock->out.tail;
+    struct chunkq *queue = staging(sock);
+    chunkq_begin(&sock->worker->chunks, queue, STAGE_BYTES);
+    struct chunk *tail = queue->tail;
     return len <= tail->size - tail->end ? tail->bytes + tail->end : NULL;
 }
 
 void sock_staged(struct sock *sock, size_t len)
 {
-    sock->out.tail->end += (uint32_t)len;
-    sock->out.len += len;
+    struct chunkq *queue = staging(sock);
+    queue->tail->end += (uint32_t)len;
+    queue->len += len;
     sock_mark_dirty(sock);
 }
 
@@ -314,7 +376,13 @@ void sock_fail(struct sock *sock, int error)
 
 void sock_push(struct sock *sock)
 {
-    if (sock->closing || sock->write_dead || sock->writing || sock->out.len == 0) {
+    if (sock->closing || sock->write_dead || sock->writing) {
+        return;
+    }
+    if (sock->tls != NULL) {
+        (void)sock_tls_flush(sock);
+    }
+    if (sock->out.len == 0) {
         return;
     }
     ssize_t n = sock_send(sock, NULL, 0);
@@ -369,7 +437,7 @@ static __attribute__((noinline)) void sock_wait_writable(struct sock *sock)
 /* Bytes left: tell who waits for that. May end the socket. */
 static void sock_after_send(struct sock *sock, size_t n)
 {
-    if (n != 0 && sock->connecting) {
+    if (n != 0 && sock->connecting && sock->tls == NULL) {
         sock->connecting = false;
         if (sock->ops->on_connected != NULL) {
             sock->ops->on_connected(sock);
@@ -380,7 +448,10 @@ static void sock_after_send(struct sock *sock, size_t n)
     }
     if (sock->out.len != 0) {
         sock_wait_writable(sock);
-        if (!sock->full && sock->out.len > SOCK_FULL_BYTES) {
+    }
+    size_t waiting = sock_waiting(sock);
+    if (waiting != 0) {
+        if (!sock->full && waiting > SOCK_FULL_BYTES) {
             sock->full = true;
             sock->ops->on_full(sock);
         }
@@ -407,7 +478,11 @@ static void on_written(uv_write_t *write, int status)
         sock->ops->on_error(sock, -status);
     } else {
         (void)sock_taken(sock, n);
-        sock_after_send(sock, n);
+        if (sock->tls != NULL) {
+            sock_mark_dirty(sock); /* there is room to encrypt more */
+        } else {
+            sock_after_send(sock, n);
+        }
     }
     worker_settle(worker);
 }
@@ -425,13 +500,20 @@ void sock_settle(struct sock *sock)
         return;
     }
     if (sock->writing) {
-        if (!sock->full && sock->out.len > SOCK_FULL_BYTES) {
+        if (!sock->full && sock_waiting(sock) > SOCK_FULL_BYTES) {
             sock->full = true;
             sock->ops->on_full(sock);
         }
         return;
     }
     ssize_t n = 0;
+    if (UNLIKELY(sock->tls != NULL)) {
+        (void)sock_tls_flush(sock); /* with what waits before it */
+        if (sock->failed != 0) {
+            sock_settle(sock);
+            return;
+        }
+    }
     if (sock->out.len != 0) {
         n = sock_send(sock, NULL, 0);
         if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -448,10 +530,22 @@ void sock_settle(struct sock *sock)
 
 void sock_finish(struct sock *sock)
 {
-    ASSERT(sock->out.len == 0);
+    ASSERT(sock_waiting(sock) == 0);
     if (!sock->finished && !sock->closing) {
         sock->finished = true;
+        if (sock->tls != NULL) {
+            sock_end(sock);
+            (void)sock_tls_flush(sock); /* a few bytes, with nothing before them */
+        }
         (void)shutdown(sock->fd, SHUT_WR); /* fails when the peer is gone: reading tells */
+    }
+}
+
+void sock_end(struct sock *sock)
+{
+    if (sock->tls != NULL) {
+        sock->tls->end = true;
+        sock_mark_dirty(sock);
     }
 }
 
@@ -461,7 +555,7 @@ bool sock_progressed(struct sock *sock)
     if (sock->writing) {
         now += sock->wait->len - uv_stream_get_write_queue_size((uv_stream_t *)&sock->tcp);
     }
-    bool moved = (uint32_t)now != sock->stall_mark || sock->out.len == 0;
+    bool moved = (uint32_t)now != sock->stall_mark || sock_waiting(sock) == 0;
     sock->stall_mark = (uint32_t)now;
     return moved;
 }
@@ -483,6 +577,9 @@ bool sock_has_input(const struct sock *sock)
 static void sock_gone(struct sock *sock)
 {
     chunkq_clear(&sock->worker->chunks, &sock->out);
+    if (UNLIKELY(sock->tls != NULL)) {
+        sock_tls_free(sock);
+    }
     sock->ops->on_closed(sock);
 }
 

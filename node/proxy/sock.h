@@ -20,6 +20,7 @@
 #include <uv.h>
 
 struct sock;
+struct sock_tls;
 struct worker;
 
 /* Something to do when the event that is being handled is over; see worker_defer. */
@@ -62,9 +63,10 @@ struct sock {
     };
     const struct sock_ops *ops;
     struct worker *worker;
+    struct sock_tls *tls; /* NULL: it speaks in clear (sock_tls.h) */
     struct sock *next_dirty;
     struct sock_wait *wait; /* while writing */
-    struct chunkq out;      /* staged or waiting */
+    struct chunkq out;      /* staged or waiting; with TLS, of what is encrypted already */
     uint64_t sent;          /* bytes that the kernel took, ever */
     uint32_t stall_mark;    /* see sock_progressed */
     int fd;
@@ -73,9 +75,9 @@ struct sock {
     bool paused : 1;
     bool eof : 1; /* nothing more is read */
     bool dirty : 1;
-    bool late : 1;  /* to be started by the next tick */
-    bool fresh : 1; /* and late: to be read before the next poll */
-    bool connecting : 1;
+    bool late : 1;       /* to be started by the next tick */
+    bool fresh : 1;      /* and late: to be read before the next poll */
+    bool connecting : 1; /* with TLS, until the handshake is done */
     bool writing : 1;
     bool full : 1;
     bool want_drain : 1;
@@ -138,12 +140,24 @@ void sock_push(struct sock *sock);
 /* on_drain when nothing waits any more, at the earliest in this event's settle. */
 void sock_want_drain(struct sock *sock);
 
-/* Send FIN; nothing may wait. */
+/* Send FIN, with TLS close_notify before it; nothing may wait. */
 void sock_finish(struct sock *sock);
 
+/* With TLS: nothing is written any more; say so in the record behind what is staged. */
+void sock_end(struct sock *sock);
+
+/* Bytes that are staged or wait. */
+size_t sock_tls_waiting(const struct sock *sock);
 static inline size_t sock_waiting(const struct sock *sock)
 {
-    return sock->out.len;
+    return LIKELY(sock->tls == NULL) ? sock->out.len : sock_tls_waiting(sock);
+}
+
+/* Bytes of the owner's that left the machine, or may have. */
+uint64_t sock_tls_sent(const struct sock *sock);
+static inline uint64_t sock_sent(const struct sock *sock)
+{
+    return LIKELY(sock->tls == NULL) ? sock->sent : sock_tls_sent(sock);
 }
 
 /* True when bytes left since the last call of this function, or nothing waits. */
@@ -156,6 +170,15 @@ bool sock_is_quiet(const struct sock *sock);
 bool sock_has_input(const struct sock *sock);
 
 void sock_close(struct sock *sock);
+
+/* ---- for sock_tls.c ---- */
+
+void sock_mark_dirty(struct sock *sock);
+/* Put bytes as they go over the wire behind what waits; sent with it. */
+void sock_stage_wire(struct sock *sock, const char *bytes, size_t len);
+/* The same, and sent now as far as the kernel takes it. Returns how many bytes that was, those
+ * before them included. */
+size_t sock_send_wire(struct sock *sock, const char *bytes, size_t len);
 
 /* Called by worker_settle. */
 void sock_settle(struct sock *sock);

@@ -12,6 +12,7 @@
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/queue.h"
 #include "node/proxy/race.h"
+#include "node/proxy/sock_tls.h"
 #include "node/proxy/tcp.h"
 #include "node/proxy/upstream.h"
 
@@ -295,6 +296,8 @@ void worker_init(struct worker *worker)
     buf_init(&worker->head_out, WORKER_HEAD_OUT_MAX);
     buf_init(&worker->lines, WORKER_LINES_MAX);
     buf_init(&worker->value, WORKER_SCRATCH_BYTES);
+    buf_init(&worker->cipher, SOCK_TLS_CIPHER_MAX);
+    buf_init(&worker->plain, WORKER_SCRATCH_BYTES);
     for (size_t i = 0; i < worker->acceptor_count; i++) {
         acceptor_start(&worker->acceptors[i], worker);
     }
@@ -329,6 +332,9 @@ void worker_deinit(struct worker *worker)
     buf_deinit(&worker->head_out);
     buf_deinit(&worker->lines);
     buf_deinit(&worker->value);
+    buf_deinit(&worker->cipher);
+    buf_deinit(&worker->plain);
+    tls_lib_free(worker->tls);
     pool_deinit(&worker->client_pool);
     pool_deinit(&worker->work_pool);
     pool_deinit(&worker->wait_pool);

@@ -34,6 +34,7 @@ enum {
 
 struct client;
 struct upstream;
+struct tls_lib;
 struct utls;
 struct access_ring;
 struct greet;
@@ -103,6 +104,9 @@ struct worker {
     struct h1_head response;
     struct h1_field request_fields[WORKER_FIELDS_MAX];
     struct h1_field response_fields[WORKER_FIELDS_MAX];
+    struct tls_lib *tls; /* its OpenSSL */
+    struct buf cipher;   /* what engines put out, emptied at once */
+    struct buf plain;    /* what a TLS connection has decrypted last */
     struct buf head_out;
     struct buf lines; /* that policies add to a head */
     struct buf value; /* of a variable or target that has to be put together */
