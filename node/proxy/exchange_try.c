@@ -208,9 +208,16 @@ static void account_loss(struct exchange *exchange, struct endpoint *endpoint, e
         [LOST_CLOSED] = {REASON_UPSTREAM_CLOSED, false},
         [LOST_GARBLED] = {REASON_BAD_RESPONSE, false},
         [LOST_TIMEOUT] = {REASON_SERVER_TIMEOUT, false},
+        [LOST_TLS] = {REASON_ENDPOINT_TLS, true},
+        [LOST_CERTIFICATE] = {REASON_ENDPOINT_CERTIFICATE, true},
     };
     struct worker *worker = exchange->worker;
     exchange->failure = rows[lost].reason;
+    if (lost == LOST_CERTIFICATE && exchange->rule->target != NULL) {
+        /* What one route demands says nothing of how others find the endpoint. */
+        counter_add(&backend_slot(exchange)->connect_errors, 1);
+        return;
+    }
     if (!exchange->response_begun) {
         worker_online(worker);
         backend_failed(exchange->backend, endpoint, worker_now(worker));
@@ -221,16 +228,20 @@ static void account_loss(struct exchange *exchange, struct endpoint *endpoint, e
     }
     counter_add(&backend_slot(exchange)->connect_errors, 1);
     endpoint_connect_failed(endpoint, worker_now(worker));
-    stat_add(&worker->stats, lost == LOST_CONNECT ? STAT_CONNECT_FAILED : STAT_CONNECT_TIMEOUT, 1);
+    if (lost == LOST_CONNECT || lost == LOST_CONNECT_TIMEOUT) { /* TLS has counters of its own */
+        stat_add(&worker->stats, lost == LOST_CONNECT ? STAT_CONNECT_FAILED : STAT_CONNECT_TIMEOUT,
+                 1);
+    }
 }
 
 /* May what was lost this way be sent again, as far as the request and the configuration go? */
 static bool may_repeat(const struct exchange *exchange, enum lost lost, bool sent)
 {
     static const unsigned needs[] = {
-        [LOST_CONNECT] = PROXY_RETRY_CONNECT, [LOST_CONNECT_TIMEOUT] = PROXY_RETRY_CONNECT,
-        [LOST_CLOSED] = PROXY_RETRY_RESET,    [LOST_GARBLED] = 0,
-        [LOST_TIMEOUT] = PROXY_RETRY_TIMEOUT,
+        [LOST_CONNECT] = PROXY_RETRY_CONNECT,     [LOST_CONNECT_TIMEOUT] = PROXY_RETRY_CONNECT,
+        [LOST_CLOSED] = PROXY_RETRY_RESET,        [LOST_GARBLED] = 0,
+        [LOST_TIMEOUT] = PROXY_RETRY_TIMEOUT,     [LOST_TLS] = PROXY_RETRY_CONNECT,
+        [LOST_CERTIFICATE] = PROXY_RETRY_CONNECT,
     };
     return (exchange->retry_on & needs[lost]) != 0 && exchange->replayable &&
            !exchange->response_begun && !exchange->interim_sent && (exchange->idempotent || !sent);
@@ -280,7 +291,7 @@ void exchange_race_won(struct exchange *exchange, struct upstream_side *upstream
     detach(exchange);
     slow->ops->abandon(slow);
     exchange_note_sent(exchange, false);
-    exchange->connected_ns = exchange->sent_ns;
+    exchange->connected_ns = upstream_is_ready(upstream) ? exchange->sent_ns : 0;
     exchange->endpoint = endpoint;
     exchange->client->ops->hold(exchange->client, false);
     send_request(exchange, upstream);

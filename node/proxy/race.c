@@ -22,6 +22,7 @@ struct race {
     int fd;
     struct worker *worker;
     struct exchange *exchange; /* NULL: the other one won; the pool gets this one */
+    bool tls;                  /* a handshake is to follow */
     struct endpoint *endpoint; /* a reference */
     struct race *prev;         /* utlist: the worker's */
     struct race *next;
@@ -74,13 +75,26 @@ static void race_stands(struct race *race)
 {
     struct worker *worker = race->worker;
     struct exchange *exchange = race->exchange;
-    endpoint_connected(race->endpoint);
+    if (!race->tls) {
+        endpoint_connected(race->endpoint);
+    }
     endpoint_connect_took(race->endpoint, (uv_hrtime() - race->start_ns) / 1000);
+    if (exchange == NULL && race->tls) {
+        race_end(race); /* a handshake that nobody waits for is dearer than a connect */
+        return;
+    }
     tcp_poll_remove(&worker->tcp_poll, race->fd);
-    struct upstream_side *side = upstream_adopt(worker, race->endpoint, race->fd);
+    int fd = race->fd;
     race->fd = -1;
     if (exchange == NULL) {
-        upstream_spare(side);
+        upstream_spare(worker, race->endpoint, fd);
+        race_end(race);
+        return;
+    }
+    worker_online(worker);
+    struct upstream_side *side = upstream_adopt(exchange, race->endpoint, fd);
+    if (side == NULL) {
+        drop(race); /* the other connect goes on */
     } else {
         exchange->race = NULL;
         race->exchange = NULL; /* its place is the exchange's now */
@@ -172,6 +186,7 @@ static void begin(struct exchange *exchange)
         .fd = fd,
         .worker = worker,
         .exchange = exchange,
+        .tls = upstream_wants_tls(exchange),
         .endpoint = endpoint,
         .timer = {.kind = WHEEL_RACE},
         .start_ns = uv_hrtime(),
@@ -204,7 +219,9 @@ static void on_tick(uv_timer_t *timer)
     struct exchange *next;
     for (struct exchange *exchange = worker->connecting; exchange != NULL; exchange = next) {
         next = exchange->race_next;
-        if (is_slow(exchange, now_ns)) {
+        if (!upstream_is_connecting(exchange->upstream)) {
+            unwatch(exchange); /* the handshake is under way: nothing is raced any more */
+        } else if (is_slow(exchange, now_ns)) {
             unwatch(exchange);
             begin(exchange);
         }

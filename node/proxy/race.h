@@ -5,7 +5,8 @@
  * left the machine. It bounds what an endpoint costs whose packets vanish: tens of milliseconds
  * instead of the whole connect limit, and for the first requests only, since the loser is passed
  * over for a second. A connect is slow after four times what it took before, and at least
- * RACE_TICK_MS. The connection that comes second goes to the pool.
+ * RACE_TICK_MS. The connection that comes second goes to the pool. With TLS it is the connects that
+ * are raced: the handshake follows on the one that stands first, and the second one is closed.
  *
  * An exchange is watched from the beginning of its connect; one timer of the worker looks at all
  * that are, and stands still when there are none. Who wants one endpoint only (a holder of its

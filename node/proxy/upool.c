@@ -3,6 +3,8 @@
  */
 #include "node/proxy/upool.h"
 
+#include "node/proxy/utls.h"
+
 #include <utlist.h>
 
 enum { PROBE_AFTER_MS = 1000 };
@@ -20,11 +22,22 @@ static void unlink_idle(struct upstream *up)
     up->sock.worker->idle_count--;
 }
 
-struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint, bool repeatable)
+struct upstream *upool_take(struct worker *worker, struct endpoint *endpoint,
+                            struct tls_target *target, bool repeatable)
 {
-    struct endpoint_slot *slot = &endpoint->slots[worker->idx];
-    while (slot->idle != NULL) {
-        struct upstream *up = slot->idle;
+    const struct utls *tls = NULL;
+    if (target != NULL) {
+        tls = utls_find(worker, endpoint, target);
+        if (tls == NULL) {
+            return NULL;
+        }
+    }
+    struct upstream *next;
+    for (struct upstream *up = endpoint->slots[worker->idx].idle; up != NULL; up = next) {
+        next = up->idle_next;
+        if (UNLIKELY(up->tls != tls)) {
+            continue;
+        }
         uint64_t idle_ms = worker_now(worker) - up->idle_since_ms;
         if (!repeatable && idle_ms > PROBE_AFTER_MS) {
             return NULL; /* all others are older */
@@ -105,4 +118,5 @@ void upstream_flush(struct worker *worker, struct endpoint *endpoint)
     while (slot->idle != NULL) {
         upstream_close(slot->idle);
     }
+    utls_flush(worker, endpoint);
 }

@@ -1,15 +1,17 @@
 /*
- * HTTP/1.1 to endpoints: connections, requests out, tunnels; see upstream.h for the states. Reading
- * of responses is in upstream_in.c, the pool in upool.c.
+ * HTTP/1.1 to endpoints: requests out, tunnels, time, the end; see upstream.h for the states.
+ * Connections are found or made in upstream_open.c, responses read in upstream_in.c.
  */
 #include "node/proxy/upstream.h"
 
 #include "node/base/mem.h"
-#include "node/net/proxy_header.h"
 #include "node/proxy/race.h"
+#include "node/proxy/sock_tls.h"
 #include "node/proxy/upool.h"
 #include "node/proxy/upstream_int.h"
+#include "node/proxy/utls.h"
 
+#include <errno.h>
 #include <utlist.h>
 
 static struct upstream *of_sock(struct sock *sock)
@@ -33,6 +35,9 @@ void upstream_touch(struct upstream *up)
     const struct exchange *exchange = up->side.exchange;
     if (exchange == NULL || up->state != UPSTREAM_BUSY) {
         return;
+    }
+    if (UNLIKELY(up->sock.connecting) && up->timer.deadline_ms != 0) {
+        return; /* connect and handshake have one limit, whatever is staged meanwhile */
     }
     uint64_t delay_ms =
         up->sock.connecting ? exchange->timeouts.connect_ms : exchange->timeouts.server_ms;
@@ -63,6 +68,10 @@ void upstream_close(struct upstream *up)
     DL_DELETE(worker->upstreams, up);
     wheel_clear(&worker->wheel, &up->timer);
     counter_set(&worker->stats.upstreams, counter_read(&worker->stats.upstreams) - 1);
+    if (up->tls != NULL && up->request_done && sock_tls_is_open(&up->sock)) {
+        sock_end(&up->sock); /* RFC 8446 6.1; a request that was cut off does not end so */
+        sock_push(&up->sock);
+    }
     sock_close(&up->sock);
 }
 
@@ -74,6 +83,9 @@ static void on_closed(struct sock *sock)
     chunkq_clear(&worker->chunks, &up->in);
     upstream_end_splice(up);
     buf_deinit(&up->trailers);
+    if (UNLIKELY(up->tls != NULL)) {
+        utls_put(worker, up->tls);
+    }
     endpoint_unref(up->endpoint);
     pool_put(&worker->upstream_pool, up);
 }
@@ -102,7 +114,7 @@ static void side_request(struct upstream_side *side, const struct upstream_reque
     up->interims = 0;
     up->keep = true;
     up->scan = (struct h1_scan){0};
-    up->sent_before = up->sock.sent;
+    up->sent_before = sock_sent(&up->sock);
     up->requests++;
     uint32_t per_try_ms = side->exchange->per_try_ms;
     up->try_until_ms = per_try_ms == 0 ? 0 : worker_now(worker_of(up)) + per_try_ms;
@@ -170,7 +182,7 @@ static void side_finish(struct upstream_side *side)
 static uint64_t side_sent(const struct upstream_side *side)
 {
     const struct upstream *up = CONTAINER_OF(unconst(side), struct upstream, side);
-    return up->sock.sent - up->sent_before;
+    return sock_sent(&up->sock) - up->sent_before;
 }
 
 static void side_abandon(struct upstream_side *side)
@@ -257,21 +269,21 @@ static void on_eof(struct sock *sock)
 static void on_error(struct sock *sock, int error)
 {
     struct upstream *up = of_sock(sock);
-    (void)error; /* all mean the same here */
     switch (up->state) {
     case UPSTREAM_IDLE:
         upool_learn_closed(up);
         upstream_close(up);
         return;
     case UPSTREAM_BUSY:
-        if (up->sock.write_dead && !up->sock.connecting && !up->eof && !up->write_told) {
+        if (up->sock.write_dead && !up->sock.connecting && !up->eof && !up->write_told &&
+            error != EPROTO) {
             /* It takes no more of the request, but may have answered before it closed (413, 401):
              * reading tells. Not a second time, though. */
             up->write_told = true;
             sock_resume(&up->sock);
             return;
         }
-        upstream_lose(up, up->sock.connecting ? LOST_CONNECT : LOST_CLOSED);
+        upstream_lose(up, upstream_lost_by(up));
         return;
     case UPSTREAM_TUNNEL:
         upstream_lose(up, LOST_CLOSED);
@@ -285,6 +297,9 @@ static void on_connected(struct sock *sock)
 {
     struct upstream *up = of_sock(sock);
     endpoint_connected(up->endpoint);
+    if (up->tls != NULL) {
+        upstream_secured(up);
+    }
     if (up->side.exchange != NULL) {
         const struct exchange *exchange = up->side.exchange;
         exchange_note_connected(up->side.exchange);
@@ -326,7 +341,7 @@ static void on_readable(struct sock *sock)
     upstream_splice(of_sock(sock));
 }
 
-static const struct sock_ops upstream_sock_ops = {
+const struct sock_ops upstream_sock_ops = {
     .on_readable = on_readable,
     .on_data = on_data,
     .on_eof = on_eof,
@@ -368,10 +383,7 @@ void upstream_timeout(struct upstream *up)
     upstream_lose(up, LOST_TIMEOUT);
 }
 
-/* ---- opening ---- */
-
-/* Its socket is connected or connecting. */
-static void upstream_begin(struct upstream *up, struct endpoint *endpoint)
+void upstream_begin(struct upstream *up, struct endpoint *endpoint)
 {
     struct worker *worker = worker_of(up);
     endpoint_ref(endpoint);
@@ -386,86 +398,6 @@ static void upstream_begin(struct upstream *up, struct endpoint *endpoint)
     sock_start(&up->sock);
 }
 
-static struct upstream *upstream_open(struct worker *worker, struct endpoint *endpoint,
-                                      int *ret_error)
-{
-    struct upstream *up = pool_take(&worker->upstream_pool);
-    memset(up, 0, sizeof(*up));
-    int error = sock_connect(&up->sock, worker, &upstream_sock_ops, &endpoint->addr);
-    if (error != 0) {
-        pool_put(&worker->upstream_pool, up);
-        *ret_error = error;
-        return NULL;
-    }
-    upstream_begin(up, endpoint);
-    return up;
-}
-
-struct upstream_side *upstream_adopt(struct worker *worker, struct endpoint *endpoint, int fd)
-{
-    struct upstream *up = pool_take(&worker->upstream_pool);
-    memset(up, 0, sizeof(*up));
-    sock_init(&up->sock, worker, &upstream_sock_ops, fd);
-    upstream_begin(up, endpoint);
-    return &up->side;
-}
-
-void upstream_spare(struct upstream_side *side)
-{
-    struct upstream *up = of_side(side);
-    if (worker_of(up)->stopping || endpoint_is_gone(up->endpoint)) {
-        upstream_close(up);
-        return;
-    }
-    up->reused = true; /* when it is used, it may have been closed meanwhile */
-    up->state = UPSTREAM_IDLE;
-    upool_put(up);
-}
-
-/* The PROXY header, before the request; both leave in one piece. */
-static void introduce(struct upstream *up, const struct exchange *exchange,
-                      enum proxy_protocol_version version)
-{
-    char header[PROXY_HEADER_OUT_MAX + 1];
-    struct addr local;
-    exchange->client->ops->local(exchange->client, &local);
-    size_t len = version == PROXY_PROTOCOL_V1
-                     ? proxy_header_v1(header, &exchange->client_addr, &local)
-                     : proxy_header_v2(header, &exchange->client_addr, &local);
-    up->introduced = true;
-    sock_write(&up->sock, header, len);
-}
-
-struct upstream_side *upstream_get(struct exchange *exchange, struct endpoint *endpoint,
-                                   int *ret_error)
-{
-    struct worker *worker = exchange->worker;
-    struct upstream *up = NULL;
-    worker_online(worker);
-    enum proxy_protocol_version version =
-        backend_endpoints(exchange->backend)->policy.proxy_protocol;
-    if (!exchange->fresh_only && LIKELY(version == PROXY_PROTOCOL_OFF)) {
-        up = upool_take(worker, endpoint, exchange->idempotent);
-    }
-    exchange->fresh_only = false;
-    if (up == NULL) {
-        up = upstream_open(worker, endpoint, ret_error);
-        if (UNLIKELY(version != PROXY_PROTOCOL_OFF) && up != NULL) {
-            introduce(up, exchange, version);
-        }
-    } else {
-        up->state = UPSTREAM_BUSY;
-        stat_add(&worker->stats, STAT_UPSTREAM_REUSED, 1);
-    }
-    return up != NULL ? &up->side : NULL;
-}
-
-bool upstream_is_reused(const struct upstream_side *side)
-{
-    const struct upstream *up = CONTAINER_OF(unconst(side), struct upstream, side);
-    return up->reused;
-}
-
 void upstream_close_all(struct worker *worker)
 {
     struct upstream *up;
@@ -475,4 +407,5 @@ void upstream_close_all(struct worker *worker)
             upstream_close(up);
         }
     }
+    utls_stop(worker);
 }

@@ -37,11 +37,14 @@ enum {
     UPSTREAM_FLUSH_MS = 5000,     /* a tunnel that ended: for its last bytes */
 };
 
+struct utls;
+
 struct upstream {
     struct sock sock;
     struct upstream_side side;
     struct wheel_entry timer;
     struct endpoint *endpoint; /* a reference */
+    struct utls *tls;          /* what it is to the endpoint over TLS; NULL: it is plain */
     struct upstream *prev;     /* utlist: the worker's, all that are open */
     struct upstream *next;
     struct upstream *idle_prev; /* utlist: the slot's, while IDLE */
@@ -82,11 +85,17 @@ struct upstream {
 struct upstream_side *upstream_get(struct exchange *exchange, struct endpoint *endpoint,
                                    int *ret_error);
 
-/* One made of a connected descriptor, which is taken: for upstream_spare, or to be sent a request
- * at once. */
-struct upstream_side *upstream_adopt(struct worker *worker, struct endpoint *endpoint, int fd);
-/* Nobody needs it now: into the pool. */
-void upstream_spare(struct upstream_side *side);
+/* One for this exchange made of a connected descriptor, which is taken in every case. A TLS
+ * handshake is still ahead of it; NULL: there is no memory for one. */
+struct upstream_side *upstream_adopt(struct exchange *exchange, struct endpoint *endpoint, int fd);
+/* The same for nobody: a plain one, into the pool. */
+void upstream_spare(struct worker *worker, struct endpoint *endpoint, int fd);
+/* Does the exchange, whose rule and backend are known, want TLS? */
+bool upstream_wants_tls(const struct exchange *exchange);
+/* Has the endpoint not accepted the connection yet? */
+bool upstream_is_connecting(const struct upstream_side *side);
+/* Would a request leave at once: connected, and the handshake, if any, is done? */
+bool upstream_is_ready(const struct upstream_side *side);
 
 bool upstream_is_reused(const struct upstream_side *side);
 

@@ -17,7 +17,8 @@ void upstream_begin_splice(struct upstream *up)
 {
     struct exchange *exchange = up->side.exchange;
     if (exchange == NULL || up->state != UPSTREAM_BUSY || !up->head_done || up->pipe != NULL ||
-        up->body.framing != H1_BODY_LENGTH || h1_body_run(&up->body) < SPLICE_WORTH_BYTES ||
+        up->tls != NULL || up->body.framing != H1_BODY_LENGTH ||
+        h1_body_run(&up->body) < SPLICE_WORTH_BYTES ||
         exchange->client->ops->raw(exchange->client) == NULL) {
         return;
     }

@@ -4,7 +4,7 @@
  *
  * covers: acceptor.c access_draft.c exchange_account.c access_log.c client.c client_out.c
  * exchange.c exchange_route.c exchange_try.c race.c sock.c upool.c upstream.c upstream_in.c
- * worker.c
+ * upstream_open.c worker.c
  */
 #include "node/proxy/proxy.h"
 #include "tests/support/unit.h"
