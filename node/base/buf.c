@@ -3,7 +3,6 @@
  */
 #include "node/base/buf.h"
 
-#include "node/base/check.h"
 #include "node/base/errors.h"
 #include "node/base/mem.h"
 
@@ -50,13 +49,6 @@ char *buf_enlarge(struct buf *buf, size_t len)
         buf->size = size;
     }
     return buf->data + buf->len;
-}
-
-void buf_grow(struct buf *buf, size_t len)
-{
-    ASSERT(buf->data != NULL && buf->len + len < buf->size);
-    buf->len += len;
-    buf->data[buf->len] = '\0';
 }
 
 int buf_put(struct buf *buf, const void *bytes, size_t len)

@@ -9,7 +9,7 @@
 #ifndef SKEIN_NODE_BASE_BUF_H
 #define SKEIN_NODE_BASE_BUF_H
 
-#include "node/base/defs.h"
+#include "node/base/check.h"
 
 struct buf {
     char *data;       /* owned; NULL while nothing was ever appended */
@@ -43,7 +43,12 @@ static inline char *buf_reserve(struct buf *buf, size_t len)
     return LIKELY(fits) ? buf->data + buf->len : buf_enlarge(buf, len);
 }
 
-void buf_grow(struct buf *buf, size_t len);
+static inline void buf_grow(struct buf *buf, size_t len)
+{
+    ASSERT(buf->data != NULL && buf->len + len < buf->size);
+    buf->len += len;
+    buf->data[buf->len] = '\0';
+}
 
 /* Drop the first len bytes (moves the rest). */
 void buf_drop(struct buf *buf, size_t len);

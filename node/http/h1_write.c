@@ -52,7 +52,9 @@ static inline __attribute__((always_inline)) char *put_fields(char *at, const st
     size_t fields_end = head->len - 2u;
     size_t begin = field < end ? field->name.off : fields_end;
     for (; field < end; field++) {
-        bool is_out = field->hop || field->drop || (drop >> field->id & 1) != 0;
+        uint16_t out_flags; /* hop and drop */
+        memcpy(&out_flags, &field->hop, sizeof(out_flags));
+        bool is_out = out_flags != 0 || (drop >> field->id & 1) != 0;
         if (UNLIKELY(is_out)) {
             at = h1_put(at, bytes + begin, field->name.off - begin);
             begin = field + 1 < end ? field[1].name.off : fields_end;

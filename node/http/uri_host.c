@@ -3,6 +3,8 @@
  */
 #include "node/http/uri.h"
 
+#include "node/http/h1_int.h"
+
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -105,7 +107,7 @@ static bool take_plain(const char *host, size_t len, char *out)
     char padded[48];
     const __m128i bit = _mm_set1_epi8(0x20);
     uint64_t dots = 0, sound = 0;
-    memcpy(padded, host, len);
+    (void)h1_put(padded, host, len);
     for (size_t at = 0; at < len; at += 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(padded + at));
         __m128i letter = in_range(_mm_or_si128(bytes, bit), 'a', 'z');

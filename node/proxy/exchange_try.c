@@ -21,8 +21,10 @@ void exchange_forget_replay(struct exchange *exchange)
         chunk_put(chunks, exchange->head);
         exchange->head = NULL;
     }
-    chunkq_clear(chunks, &exchange->body);
-    buf_deinit(&exchange->trailers);
+    if (UNLIKELY(exchange->body.head != NULL || exchange->trailers.data != NULL)) {
+        chunkq_clear(chunks, &exchange->body);
+        buf_deinit(&exchange->trailers);
+    }
 }
 
 static struct backend_slot *backend_slot(const struct exchange *exchange)

@@ -84,25 +84,14 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
     (void)handle;
     (void)suggested;
-    *ret_buf = uv_buf_init(NULL, 0);
+    *ret_buf = (uv_buf_t){0};
 }
 
-/* One scratch for all: what is read is handled before the next read. True: there was as much as
- * fits, so more is likely to be there. */
-static bool sock_receive(struct sock *sock)
+/* Nothing was read. */
+static __attribute__((noinline)) void sock_read_failed(struct sock *sock, ssize_t n, int error)
 {
-    ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
-    if (LIKELY(n > 0)) {
-        if (UNLIKELY(sock->tls != NULL)) {
-            sock_tls_input(sock, sock->worker->scratch, (size_t)n);
-        } else {
-            sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
-        }
-        return n == WORKER_SCRATCH_BYTES;
-    }
-    int error = errno;
     if (n < 0 && (error == EAGAIN || error == EINTR)) {
-        return false;
+        return;
     }
     if (sock->adopted) {
         (void)uv_read_stop((uv_stream_t *)&sock->tcp); /* always 0 */
@@ -116,7 +105,23 @@ static bool sock_receive(struct sock *sock)
         sock->eof = true;
         sock->ops->on_error(sock, ECONNRESET);
     }
-    return false;
+}
+
+/* One scratch for all: what is read is handled before the next read. True: there was as much as
+ * fits, so more is likely to be there. */
+static inline bool sock_receive(struct sock *sock)
+{
+    ssize_t n = recv(sock->fd, sock->worker->scratch, WORKER_SCRATCH_BYTES, 0);
+    if (UNLIKELY(n <= 0)) {
+        sock_read_failed(sock, n, errno);
+        return false;
+    }
+    if (UNLIKELY(sock->tls != NULL)) {
+        sock_tls_input(sock, sock->worker->scratch, (size_t)n);
+    } else {
+        sock->ops->on_data(sock, sock->worker->scratch, (size_t)n);
+    }
+    return n == WORKER_SCRATCH_BYTES;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
@@ -125,18 +130,17 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     (void)buf;
     struct sock *sock = stream->data;
     struct worker *worker = sock->worker;
-    bool more = true;
-    for (int i = 0; i < READS_PER_EVENT && more; i++) {
-        if (sock->closing || sock->paused) {
-            break;
-        }
-        if (sock->unread) {
+    for (int i = 0; i < READS_PER_EVENT && !sock->closing && !sock->paused; i++) {
+        bool more = false;
+        if (UNLIKELY(sock->unread)) {
             sock->ops->on_readable(sock);
-            more = false;
         } else {
             more = sock_receive(sock);
         }
         worker_settle(worker);
+        if (LIKELY(!more)) {
+            break;
+        }
     }
 }
 

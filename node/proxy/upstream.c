@@ -153,8 +153,8 @@ static void side_end(struct upstream_side *side, const char *trailers, size_t le
         sock_write(&up->sock, "0\r\n", 3);
         sock_write(&up->sock, trailers, len);
         sock_write(&up->sock, "\r\n", 2);
-    }
-    upstream_touch(up);
+        upstream_touch(up);
+    } /* else nothing has been written since the last time */
 }
 
 static void side_hold(struct upstream_side *side, bool hold)

@@ -132,11 +132,9 @@ static size_t take_response(struct upstream *up, const char *bytes, size_t len)
     return up->state == UPSTREAM_BUSY && !up->head_done ? len : 0;
 }
 
-void upstream_input(struct upstream *up, const char *bytes, size_t len)
+static void take_input(struct upstream *up, const char *bytes, size_t len)
 {
     struct worker *worker = worker_of(up);
-    up->any_byte = true;
-    upstream_touch(up);
     if (up->in.len == 0) {
         size_t left = take_response(up, bytes, len);
         if (left != 0) {
@@ -174,4 +172,11 @@ void upstream_input(struct upstream *up, const char *bytes, size_t len)
         }
         (void)take_response(up, bytes, len); /* the head is done: nothing is left */
     }
+}
+
+void upstream_input(struct upstream *up, const char *bytes, size_t len)
+{
+    up->any_byte = true;
+    take_input(up, bytes, len);
+    upstream_touch(up); /* if it goes on */
 }
