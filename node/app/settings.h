@@ -45,7 +45,7 @@ struct settings {
 
     char *admin_unix;
     char *admin_listen;
-    char *admin_tls_certificate; /* PEM files; "": admin_tls_self_signed says whether there is TLS */
+    char *admin_tls_certificate; /* PEM file; "": see self_signed */
     char *admin_tls_key;
     char *admin_tls_self_signed; /* "true" or "false" */
     char *admin_tls_client_ca;   /* "": clients show no certificates */

@@ -78,6 +78,7 @@ BANNED_CALLS = (
 
 # Sources without a unit test of their own: why.
 UNTESTED = {
+    "admin/server/wire.c": "TLS on sockets: tests/process/test_admin_security.py",
     "node/base/check.c": "prints and aborts",
     "node/base/errors.c": "a table of texts and a vsnprintf",
     "node/app/node.c": "wiring of the parts: tests/process",

@@ -1,6 +1,7 @@
 /*
  * The commands against a scripted server on loopback: what they ask, what they print, how they end.
  * covers: client.c files.c cmd_get.c cmd_describe.c cmd_apply.c cmd_delete.c cmd_cluster.c
+ * cmd_token.c
  */
 #include "tests/support/unit.h"
 
@@ -425,9 +426,9 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"many/a.yaml",    "many/b.json", "many/c.yaml",
-                                        "many/notes.txt", "many",        "one.yaml",
-                                        "two.yaml",       "all.yaml",    "."};
+    static const char *const names[] = {
+        "many/a.yaml", "many/b.json", "many/c.yaml", "many/notes.txt", "many", "one.yaml",
+        "token",       "none",        "two.yaml",    "all.yaml",       "."};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char path[256];
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
@@ -436,6 +437,85 @@ static int remove_folder(void **state)
     free(out_text);
     free(err_text);
     return remove(folder);
+}
+
+/* The next run answers to what is expected from here on. */
+static void next_run(void)
+{
+    script.count = 0;
+    script.asked = 0;
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    expect_request(
+        201, "{\"spec\":{\"role\":\"Editor\",\"namespace\":\"shop\"},\"secret\":\"skein_x\"}");
+    assert_int_equal(run("token create --role editor -n shop --expires 30d --description x t"), 0);
+    assert_string_equal(out_text, "skein_x\n"); /* alone, to be piped */
+    assert_true(asked(0, "POST /v1/tokens HTTP/1.1"));
+    assert_non_null(strstr(script.requests[0], "\"role\":\"Editor\",\"namespace\":\"shop\""));
+    assert_non_null(strstr(script.requests[0], "\"expires\":\"20"));
+    next_run();
+    assert_int_equal(run("token create t"), 2);
+    assert_int_equal(run("token create --role root t"), 2);
+    assert_int_equal(run("token create --role viewer --expires soon t"), 2);
+    assert_int_equal(run("token list --role viewer"), 2);
+    assert_int_equal(run("token forge t"), 2);
+}
+
+static void test_tokens_are_listed_and_revoked(void **state)
+{
+    (void)state;
+    expect_request(200, "{\"items\":[{\"kind\":\"Token\",\"metadata\":{\"name\":\"t\"},"
+                        "\"spec\":{\"role\":\"Viewer\"}}]}");
+    assert_int_equal(run("token list"), 0);
+    assert_true(asked(0, "GET /v1/tokens"));
+    assert_non_null(strstr(out_text, "Viewer"));
+    next_run();
+    expect_request(200, "{\"kind\":\"Token\"}");
+    assert_int_equal(run("token revoke t --wait"), 0);
+    assert_true(asked(0, "DELETE /v1/tokens/t?wait=all"));
+    assert_string_equal(out_text, "token t is revoked\n");
+}
+
+static void test_audit(void **state)
+{
+    (void)state;
+    expect_request(
+        200,
+        "{\"items\":[{\"time\":\"T\",\"user\":\"deploy\",\"via\":\"token\",\"from\":\"10.0.0.9\","
+        "\"method\":\"POST\",\"path\":\"/v1/apply\",\"status\":200,\"changes\":["
+        "{\"action\":\"configured\",\"kind\":\"Route\",\"id\":\"shop/"
+        "a\",\"fields\":[\"spec.path\"]},"
+        "{\"action\":\"deleted\",\"kind\":\"Route\",\"id\":\"shop/b\"}]},"
+        "{\"method\":\"DELETE\",\"path\":\"/x\",\"status\":403}]}");
+    assert_int_equal(run("audit --since 1h --limit 7 --user deploy"), 0);
+    assert_true(asked(0, "GET /v1/audit?limit=7&since=1h&user=deploy HTTP/1.1"));
+    assert_non_null(strstr(out_text, "configured Route shop/a (spec.path), 1 more"));
+    assert_non_null(strstr(out_text, "DELETE /x"));
+}
+
+static void test_credentials(void **state)
+{
+    (void)state;
+    write_file("token", "  skein_abc\n");
+    write_file("none", "two words\n");
+    expect_request(200, "{\"items\":[]}");
+    assert_int_equal(run("get routes --token-file ~/token"), 0);
+    assert_non_null(strstr(script.requests[0], "Authorization: Bearer skein_abc\r\n"));
+    next_run();
+    assert_int_equal(run("get routes --token-file ~/none"), 2);
+    assert_int_equal(run("get routes --token-file ~/missing"), 2);
+    assert_int_equal(run("get routes --cert ~/token"), 2);
+    assert_int_equal(run("get routes --token x -s http://192.0.2.1:1"), 2);
+    assert_non_null(strstr(err_text, "https://"));
+    assert_int_equal(run("get routes -s ftp://localhost"), 2);
+    /* Told what to do. */
+    next_run();
+    expect_request(401, "{\"detail\":\"a credential is needed\",\"title\":\"Unauthorized\"}");
+    assert_int_equal(run("get routes"), 1);
+    assert_non_null(strstr(err_text, "SKEIN_TOKEN"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -457,6 +537,10 @@ int main(void)
         TEST(test_describe),
         TEST(test_export_and_watch),
         TEST(test_answers_of_something_else),
+        TEST(test_tokens),
+        TEST(test_tokens_are_listed_and_revoked),
+        TEST(test_audit),
+        TEST(test_credentials),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
