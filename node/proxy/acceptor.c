@@ -6,6 +6,7 @@
 #include "node/base/log.h"
 #include "node/proxy/client.h"
 #include "node/proxy/greet.h"
+#include "node/proxy/hello.h"
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/tcp.h"
 #include "node/proxy/worker.h"
@@ -91,6 +92,10 @@ static bool accept_one(struct acceptor *acceptor)
     struct worker *worker = acceptor->worker;
     struct sockaddr_storage from;
     socklen_t len = sizeof(from);
+    if (acceptor->tls && hello_is_full(worker)) {
+        acceptor_pause(acceptor); /* more handshakes at once would only make all of them late */
+        return false;
+    }
     int fd = accept4(acceptor->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -111,6 +116,8 @@ static bool accept_one(struct acceptor *acceptor)
         greet_accept(worker, acceptor, fd, &peer);
     } else if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, &peer, NULL);
+    } else if (acceptor->tls) {
+        hello_accept(worker, acceptor, fd, &peer, NULL);
     } else {
         client_accept(worker, acceptor, fd, &peer, NULL);
     }

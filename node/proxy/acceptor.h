@@ -24,6 +24,7 @@ struct acceptor {
     struct acceptor *next;
     struct tcp_port *tcp; /* NULL: for HTTP; a reference from start to the end of poll */
     int fd;
+    bool tls; /* clients speak TLS */
     uint16_t port;
     char text[ADDR_TEXT_MAX]; /* where it listens */
     uint32_t budget;          /* connections per event: grows while events follow each other */

@@ -7,6 +7,7 @@
 #include "node/base/mem.h"
 #include "node/proxy/client_int.h"
 #include "node/proxy/proxy_int.h"
+#include "node/proxy/sock_tls.h"
 
 #include <unistd.h>
 #include <utlist.h>
@@ -52,6 +53,25 @@ void client_end_work(struct client *client)
     }
 }
 
+/* It came to this. Once. */
+static void client_end_handshake(struct client *client, enum stat_id stat)
+{
+    struct worker *worker = worker_of(client);
+    if (client->tls->counted) {
+        client->tls->counted = false;
+        atomic_fetch_sub_explicit(&worker->proxy->handshakes, 1, memory_order_relaxed);
+        stat_add(&worker->stats, stat, 1);
+    }
+}
+
+static void on_connected(struct sock *sock)
+{
+    struct client *client = of_sock(sock);
+    struct tls_facts facts;
+    tls_engine_facts(client->tls->engine, &facts);
+    client_end_handshake(client, facts.resumed ? STAT_TLS_RESUMED : STAT_TLS_FULL);
+}
+
 void client_close(struct client *client)
 {
     if (client->state == CLIENT_CLOSED) {
@@ -66,6 +86,9 @@ void client_close(struct client *client)
     wheel_clear(&worker->wheel, &client->timer);
     worker_client_closed(worker);
     counter_add(&client->acceptor->open, UINT64_MAX); /* one less */
+    if (UNLIKELY(client->tls != NULL)) {
+        client_end_handshake(client, STAT_TLS_FAILED); /* nothing when it is done */
+    }
     sock_close(&client->sock);
 }
 
@@ -75,6 +98,7 @@ static void client_free(struct client *client)
     chunkq_clear(&worker->chunks, &client->in);
     client_end_work(client);
     mem_free(client->local);
+    mem_free(client->tls);
     pool_put(&worker->client_pool, client);
 }
 
@@ -162,6 +186,7 @@ static void begin_exchange(struct client *client, const char *bytes,
         .client = &client->addr,
         .start_ns = client->start_ns,
         .routed_ns = routed_ns,
+        .tls = client->tls,
         .listener = client->acceptor->text,
     };
     exchange_start(worker, &client->side, &request);
@@ -468,6 +493,7 @@ static void on_drain(struct sock *sock)
 }
 
 static const struct sock_ops client_sock_ops = {
+    .on_connected = on_connected,
     .on_data = on_data,
     .on_eof = on_eof,
     .on_error = on_error,
@@ -524,6 +550,10 @@ void client_timeout(struct client *client)
     if (client_went_on(client)) {
         return;
     }
+    if (!sock_tls_is_open(&client->sock)) { /* it can be told nothing */
+        client_lost(client);
+        return;
+    }
     switch (client->state) {
     case CLIENT_CLOSED:
         return;
@@ -553,33 +583,67 @@ void client_timeout(struct client *client)
     }
 }
 
-void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
-                   const struct addr *peer, const struct addr *local)
+/* NULL: it has too many already, and is closed. */
+static struct client *client_begin(struct worker *worker, const struct client_origin *origin,
+                                   bool secure)
 {
     const struct settings *settings = worker_settings(worker);
     struct limiter_place *place;
-    if (!policy_client_place(settings->base, peer, &place)) {
+    if (!policy_client_place(settings->base, origin->peer, &place)) {
         stat_add(&worker->stats, STAT_CLIENT_LIMITED, 1);
-        (void)close(fd); /* nothing was read from it, and nobody waits for the result */
-        return;
+        (void)close(origin->fd); /* nothing was answered, and nobody waits for the result */
+        return NULL;
     }
     struct client *client = pool_take(&worker->client_pool);
+    struct acceptor *acceptor = origin->acceptor;
+    const struct addr *local = origin->local;
     memset(client, 0, sizeof(*client));
     client->place = place;
-    sock_init(&client->sock, worker, &client_sock_ops, fd);
+    sock_init(&client->sock, worker, &client_sock_ops, origin->fd);
     client->side.ops = &client_side_ops;
     client->state = CLIENT_IDLE;
-    client->addr = *peer;
+    client->addr = *origin->peer;
     client->acceptor = acceptor;
     counter_add(&acceptor->open, 1);
     client->local = UNLIKELY(local != NULL) ? mem_dup(local, sizeof(*local)) : NULL;
-    fwd_peer_init(&client->peer, peer, local != NULL ? addr_port(local) : acceptor->port, false);
+    fwd_peer_init(&client->peer, origin->peer, local != NULL ? addr_port(local) : acceptor->port,
+                  secure);
     DL_APPEND(worker->clients, client);
     worker_client_opened(worker);
     stat_add(&worker->stats, STAT_CLIENT_ACCEPTED, 1);
     client->client_ms = settings->defaults.timeouts.client_ms;
     worker_deadline(worker, &client->timer, settings->defaults.timeouts.client_header_ms);
-    sock_read_soon(&client->sock);
+    return client;
+}
+
+void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
+                   const struct addr *peer, const struct addr *local)
+{
+    const struct client_origin origin = {
+        .acceptor = acceptor, .fd = fd, .peer = peer, .local = local};
+    struct client *client = client_begin(worker, &origin, false);
+    if (client != NULL) {
+        sock_read_soon(&client->sock);
+    }
+}
+
+void client_accept_tls(struct worker *worker, const struct client_origin *origin,
+                       struct tls_engine *engine, const struct tls_policy *policy,
+                       const char *bytes, size_t len)
+{
+    struct client *client = client_begin(worker, origin, true);
+    if (client == NULL) {
+        tls_engine_free(engine);
+        return;
+    }
+    client->tls = mem_new(sizeof(*client->tls));
+    client->tls->engine = engine;
+    memcpy(client->tls->policy, tls_policy_digest(policy), TLS_DIGEST_BYTES);
+    client->tls->counted = true;
+    atomic_fetch_add_explicit(&worker->proxy->handshakes, 1, memory_order_relaxed);
+    sock_start_tls(&client->sock, engine, TLS_SERVER);
+    sock_tls_input(&client->sock, bytes, len);
+    sock_start(&client->sock);
 }
 
 void client_read_fresh(struct worker *worker)

@@ -23,6 +23,7 @@
 
 #include "node/http/h1_body.h"
 #include "node/proxy/exchange.h"
+#include "node/tls/tls_lib.h"
 
 enum client_state {
     CLIENT_CLOSED = 0,
@@ -38,6 +39,13 @@ struct client_work {
     struct h1_scan scan;
     struct h1_body body;
     struct buf trailers;
+};
+
+/* What only TLS clients have. */
+struct client_tls {
+    struct tls_engine *engine;        /* the socket's */
+    uint8_t policy[TLS_DIGEST_BYTES]; /* that the connection was made by */
+    bool counted;                     /* among the handshakes under way */
 };
 
 /* An idle connection keeps this, so its size counts. */
@@ -77,6 +85,7 @@ struct client {
     struct addr addr;         /* the peer's, or what its PROXY header says */
     struct addr *local;       /* where it went to, as its PROXY header says; NULL: the socket's */
     struct limiter_place *place; /* among the connections of this peer */
+    struct client_tls *tls;      /* NULL: it speaks in clear */
     struct fwd_peer peer;
 };
 
@@ -84,6 +93,19 @@ struct client {
  * NULL: where it came in. */
 void client_accept(struct worker *worker, struct acceptor *acceptor, int fd,
                    const struct addr *peer, const struct addr *local);
+
+/* Who came on a TLS listener, and where. */
+struct client_origin {
+    struct acceptor *acceptor;
+    int fd;
+    const struct addr *peer;
+    const struct addr *local; /* as above */
+};
+
+/* The same of one that speaks TLS by this policy. bytes: its ClientHello, and what came with it. */
+void client_accept_tls(struct worker *worker, const struct client_origin *origin,
+                       struct tls_engine *engine, const struct tls_policy *policy,
+                       const char *bytes, size_t len);
 
 /* Before the next poll: read those that were accepted in this turn. */
 void client_read_fresh(struct worker *worker);

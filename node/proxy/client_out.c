@@ -24,6 +24,7 @@ static void close_soon(struct client *client, bool linger)
     client->closing_soon = true;
     client->linger = linger;
     client_arm(client);
+    sock_end(&client->sock);
     if (linger && client->sock.late) {
         sock_start(&client->sock);
     }
@@ -329,7 +330,8 @@ static struct sock *side_raw(struct client_side *side)
 {
     struct client *client = of_side(side);
     client_touch(client);
-    bool is_raw = client->state == CLIENT_BUSY && !client->chunked && !client->sock.write_dead;
+    bool is_raw = client->state == CLIENT_BUSY && !client->chunked && !client->sock.write_dead &&
+                  client->sock.tls == NULL;
     return is_raw ? &client->sock : NULL;
 }
 

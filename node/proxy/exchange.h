@@ -222,10 +222,11 @@ struct exchange_request {
     struct h1_head *head; /* borrowed for the call, as are the bytes; fields may be marked to go */
     const char *bytes;
     const struct fwd_peer *peer;
-    const struct addr *client; /* the peer's address, or what its PROXY header says */
-    const char *listener;      /* "0.0.0.0:80" */
-    uint64_t start_ns;         /* first byte */
-    uint64_t routed_ns;        /* all of the head; start_ns when it came in one piece */
+    const struct addr *client;    /* the peer's address, or what its PROXY header says */
+    const char *listener;         /* "0.0.0.0:80" */
+    uint64_t start_ns;            /* first byte */
+    uint64_t routed_ns;           /* all of the head; start_ns when it came in one piece */
+    const struct client_tls *tls; /* NULL: the client speaks in clear (client.h) */
 };
 
 /* A request that never became an exchange. */

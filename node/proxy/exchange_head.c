@@ -5,6 +5,7 @@
 #include "node/http/forwarded.h"
 #include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
+#include "node/proxy/exchange_tls.h"
 
 #include <stdio.h>
 
@@ -127,6 +128,12 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
         enum reason reason = shape(exchange, request, path, base, &how);
         if (reason != REASON_NONE) {
             return reason;
+        }
+    }
+    if (UNLIKELY(request->tls != NULL)) {
+        exchange_tell_tls(exchange, request, &how);
+        if (worker->lines.full) {
+            return REASON_HEADERS_TOO_BIG;
         }
     }
     if (path->had_dots && how.target == NULL && !changed_target(worker, request, path, &how)) {

@@ -6,6 +6,7 @@
 #include "node/proxy/access_log.h"
 #include "node/proxy/affinity.h"
 #include "node/proxy/exchange_shape.h"
+#include "node/proxy/exchange_tls.h"
 #include "node/proxy/proxy_int.h"
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -114,6 +115,12 @@ enum reason exchange_route(struct exchange *exchange, const struct exchange_requ
     exchange->rule = rule;
     if (UNLIKELY(rule->timeouts_set)) {
         resolve_timeouts(&exchange->timeouts, &rule->timeouts, &defaults->timeouts);
+    }
+    if (UNLIKELY(rule->termination != PROXY_PLAIN || request->tls != NULL)) {
+        reason = exchange_check_scheme(exchange, request, answer);
+        if (reason != REASON_NONE) {
+            return reason;
+        }
     }
     reason = admit(exchange, request, &path, answer);
     if (reason != REASON_NONE) {

@@ -6,6 +6,7 @@
 #include "node/base/mem.h"
 #include "node/net/proxy_header.h"
 #include "node/proxy/client.h"
+#include "node/proxy/hello.h"
 #include "node/proxy/tcp.h"
 
 #include <errno.h>
@@ -35,6 +36,8 @@ static void hand_over(struct worker *worker, struct acceptor *acceptor, int fd,
     const struct addr *local = header->told ? &header->destination : NULL;
     if (acceptor->tcp != NULL) {
         tcp_accept(worker, acceptor, fd, source, local);
+    } else if (acceptor->tls) {
+        hello_accept(worker, acceptor, fd, source, local);
     } else {
         client_accept(worker, acceptor, fd, source, local);
     }

@@ -7,6 +7,7 @@
 #include "node/base/mem.h"
 #include "node/http/uri.h"
 #include "node/proxy/catalog.h"
+#include "node/proxy/tcp_port.h"
 
 enum { TABLE_SLOTS_MIN = 64, HOST_BYTES = 192 };
 
@@ -47,11 +48,65 @@ static void host_drop(struct hosts *hosts, struct host *host)
     }
 }
 
+static void tls_drop(struct host_tls *tls)
+{
+    if (tls != NULL) {
+        tcp_rule_unref(tls->passthrough);
+        tls_cert_unref(tls->cert);
+        tls_policy_unref(tls->policy);
+        mem_free(tls);
+    }
+}
+
+/* NULL when no rule is for TLS clients. The first passthrough rule has the host. */
+static int tls_make(struct host *host, const struct proxy_rule *rules, size_t count,
+                    const struct proxy_host_tls *from, struct err_info *err)
+{
+    const struct proxy_rule *through = NULL;
+    bool wanted = false;
+    for (size_t i = 0; i < count; i++) {
+        wanted = wanted || rules[i].tls.termination != PROXY_PLAIN;
+        if (through == NULL && rules[i].tls.termination == PROXY_PASSTHROUGH) {
+            through = &rules[i];
+        }
+    }
+    if (!wanted) {
+        return RC_OK;
+    }
+    struct host_tls *tls = mem_new(sizeof(*tls));
+    if (through != NULL) {
+        const struct proxy_tcp tcp = {.route = through->route,
+                                      .targets = through->targets,
+                                      .target_count = through->target_count,
+                                      .timeouts = through->timeouts,
+                                      .policy = through->policy};
+        int rc = tcp_rule_new(host->catalog, &tcp, &tls->passthrough, err);
+        if (rc != RC_OK) {
+            mem_free(tls);
+            return rc;
+        }
+    }
+    if (from != NULL) {
+        tls->tickets_off = from->tickets_off;
+        tls->cert = from->cert;
+        tls->policy = from->policy;
+        if (tls->cert != NULL) {
+            tls_cert_ref(tls->cert);
+        }
+        if (tls->policy != NULL) {
+            tls_policy_ref(tls->policy);
+        }
+    }
+    host->tls = tls;
+    return RC_OK;
+}
+
 static void host_free(struct qsbr_node *node)
 {
     struct host *host = CONTAINER_OF(node, struct host, retired);
     struct hosts *hosts = &host->catalog->hosts;
     rules_deinit(&host->rules, host->catalog);
+    tls_drop(host->tls);
     host_drop(hosts, host);
 }
 
@@ -215,7 +270,7 @@ static int check_name(const char *name, bool *ret_wildcard, const char **ret_par
 }
 
 int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *rules, size_t count,
-              struct err_info *err)
+              const struct proxy_host_tls *tls, struct err_info *err)
 {
     bool wildcard = false;
     const char *part = name;
@@ -235,6 +290,12 @@ int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *ru
         memcpy(host->name, part, len);
         refcnt_init(&host->refs);
         rc = rules_init(&host->rules, hosts->catalog, rules, count, err);
+        if (rc == RC_OK) {
+            rc = tls_make(host, rules, count, tls, err);
+            if (rc != RC_OK) {
+                rules_deinit(&host->rules, hosts->catalog);
+            }
+        }
         if (rc != RC_OK) {
             host_drop(hosts, host);
             return err_prefix(err, rc, "host %s", name);

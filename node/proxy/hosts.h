@@ -13,12 +13,23 @@
 #include "node/proxy/rules.h"
 #include "node/proxy/slab.h"
 
+struct tcp_rule;
+
+/* What clients meet that name the host in a ClientHello. */
+struct host_tls {
+    struct tcp_rule *passthrough; /* a reference: their bytes go on untouched; NULL: they do not */
+    struct tls_cert *cert;        /* a reference; NULL: the default one */
+    struct tls_policy *policy;    /* a reference; NULL: the default one */
+    bool tickets_off;
+};
+
 /* One host with its rules; immutable once published. */
 struct host {
     struct qsbr_node retired;
     struct refcnt refs; /* the table's, and one for each exchange under way */
     struct catalog *catalog;
     struct rules rules;
+    struct host_tls *tls; /* NULL: it has no rule for TLS */
     uint64_t hash;
     bool wildcard; /* name begins with the dot then: ".example.com" */
     uint16_t name_len;
@@ -51,7 +62,7 @@ void hosts_deinit(struct hosts *hosts);
 
 /* As proxy_host_set. Control thread. */
 MUST_CHECK int hosts_set(struct hosts *hosts, const char *name, const struct proxy_rule *rules,
-                         size_t count, struct err_info *err);
+                         size_t count, const struct proxy_host_tls *tls, struct err_info *err);
 
 /* Exact name first, then the wildcard for its parent; no fall-through. name: canonical, as
  * uri_host_canon gives it. The result is valid for this loop iteration; host_ref keeps it. */

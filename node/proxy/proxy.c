@@ -10,8 +10,10 @@
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/stats_text.h"
 #include "node/proxy/tcp_port.h"
+#include "node/tls/tls_lib.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -120,8 +122,10 @@ static void on_endpoint_gone(void *ctx, struct endpoint *endpoint)
 static int listen_all(struct proxy *proxy, const struct proxy_config *config, size_t workers,
                       int *fds, struct err_info *err)
 {
-    for (size_t i = 0; i < config->http_count; i++) {
-        struct addr addr = config->http[i];
+    size_t count = config->http_count + config->https_count;
+    for (size_t i = 0; i < count; i++) {
+        struct addr addr =
+            i < config->http_count ? config->http[i] : config->https[i - config->http_count];
         if (addr_port(&addr) != 0) {
             int rc = acceptor_probe(&addr, err);
             if (rc != RC_OK) {
@@ -129,7 +133,7 @@ static int listen_all(struct proxy *proxy, const struct proxy_config *config, si
             }
         }
         for (size_t j = 0; j < workers; j++) {
-            int rc = acceptor_listen(&addr, &fds[j * config->http_count + i], &addr, err);
+            int rc = acceptor_listen(&addr, &fds[j * count + i], &addr, err);
             if (rc != RC_OK) {
                 return rc;
             }
@@ -137,6 +141,29 @@ static int listen_all(struct proxy *proxy, const struct proxy_config *config, si
         proxy->listen_addrs[i] = addr;
     }
     return RC_OK;
+}
+
+/* What the handshakes of a worker seal tickets with. */
+static const struct ticket_ring *ring_now(void *arg)
+{
+    struct worker *worker = arg;
+    worker_online(worker);
+    const struct tls_ring *box =
+        atomic_load_explicit(&worker->proxy->tickets, memory_order_seq_cst);
+    return box != NULL ? box->ring : NULL;
+}
+
+/* Also for TLS towards endpoints. */
+static struct tls_lib *make_tls_lib(struct proxy *proxy, struct worker *worker)
+{
+    const struct tls_lib_config config = {
+        .tickets = ring_now, .arg = worker, .keylog_fd = proxy->key_log};
+    struct tls_lib *lib = NULL;
+    struct err_info err = {0};
+    if (tls_lib_new(&config, &lib, &err) != RC_OK) {
+        log_error("TLS is not available", "reason=\"%s\"", err.text);
+    }
+    return lib;
 }
 
 static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, uint64_t idle_max,
@@ -155,10 +182,29 @@ static void worker_make(struct proxy *proxy, size_t idx, uint64_t clients_max, u
     for (size_t i = 0; i < proxy->listen_count; i++) {
         worker->acceptors[i].fd = fds[idx * proxy->listen_count + i];
         worker->acceptors[i].port = addr_port(&proxy->listen_addrs[i]);
+        worker->acceptors[i].tls = i >= proxy->http_count;
         (void)addr_format(&proxy->listen_addrs[i], worker->acceptors[i].text);
     }
     worker_init(worker);
+    worker->tls = make_tls_lib(proxy, worker);
     proxy->workers[proxy->worker_count++] = worker;
+}
+
+static void tls_settings_free(struct tls_settings *tls)
+{
+    if (tls != NULL) {
+        tls_cert_unref(tls->how.cert);
+        tls_policy_unref(tls->how.policy);
+        mem_free(tls);
+    }
+}
+
+static void tls_ring_free(struct tls_ring *box)
+{
+    if (box != NULL) {
+        ticket_ring_unref(box->ring);
+        mem_free(box);
+    }
 }
 
 /* Everything but the running threads. */
@@ -171,6 +217,11 @@ static void proxy_discard(struct proxy *proxy)
     }
     proxy->worker_count = 0;
     settings_free(atomic_load_explicit(&proxy->settings, memory_order_relaxed));
+    tls_settings_free(atomic_load_explicit(&proxy->tls, memory_order_relaxed));
+    tls_ring_free(atomic_load_explicit(&proxy->tickets, memory_order_relaxed));
+    if (proxy->key_log >= 0) {
+        (void)close(proxy->key_log); /* a help for debugging */
+    }
     tcp_ports_deinit(proxy);
     catalog_deinit(&proxy->catalog);
     cidr_set_free(proxy->proxy_trusted);
@@ -208,6 +259,20 @@ int proxy_serve(struct proxy *proxy, struct err_info *err)
     return RC_OK;
 }
 
+/* For debugging only, so it is told. */
+static int open_key_log(struct proxy *proxy, const char *path, struct err_info *err)
+{
+    if (path == NULL || path[0] == '\0') {
+        return RC_OK;
+    }
+    proxy->key_log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (proxy->key_log < 0) {
+        return err_set(err, RC_IO, "cannot open the TLS key log %s: %s", path, strerror(errno));
+    }
+    log_warn("TLS secrets are written to a file: who has it reads the traffic", "path=%s", path);
+    return RC_OK;
+}
+
 int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, struct err_info *err)
 {
     size_t workers = worker_count_of(config);
@@ -231,8 +296,10 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
     atomic_init(&proxy->settings, settings);
     proxy->node_name = mem_strdup(config->node_name != NULL ? config->node_name : "");
     proxy->workers = mem_array(workers, sizeof(*proxy->workers));
-    proxy->listen_addrs = mem_array(config->http_count, sizeof(*proxy->listen_addrs));
-    proxy->listen_count = config->http_count;
+    proxy->listen_count = config->http_count + config->https_count;
+    proxy->http_count = config->http_count;
+    proxy->listen_addrs = mem_array(proxy->listen_count, sizeof(*proxy->listen_addrs));
+    proxy->key_log = -1;
     proxy->access_on = config->access_log != NULL && strcmp(config->access_log, "off") != 0;
     proxy->access_combined = config->access_combined;
 
@@ -242,13 +309,14 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
         proxy->tcp_addrs[i] = config->tcp[i];
     }
 
-    size_t fd_count = workers * config->http_count;
+    size_t fd_count = workers * proxy->listen_count;
     int *fds = mem_array(fd_count, sizeof(*fds));
     memset(fds, -1, fd_count * sizeof(*fds));
     if (config->proxy_trusted.count != 0) {
         rc = cidr_set_new(config->proxy_trusted.items, config->proxy_trusted.count,
                           &proxy->proxy_trusted, err);
     }
+    rc = rc != RC_OK ? rc : open_key_log(proxy, config->tls_key_log, err);
     rc = rc != RC_OK ? rc : listen_all(proxy, config, workers, fds, err);
     if (rc == RC_OK) {
         rc = access_log_open(config->access_log, config->node_name, workers, &proxy->access_log,
@@ -258,6 +326,8 @@ int proxy_start(const struct proxy_config *config, struct proxy **ret_proxy, str
         close_all(fds, fd_count);
         goto out;
     }
+    proxy->https_port =
+        config->https_count != 0 ? addr_port(&proxy->listen_addrs[config->http_count]) : 0;
     follow_access(proxy, &config->defaults);
     (void)signal(SIGPIPE, SIG_IGN); /* libuv writes without MSG_NOSIGNAL; errors tell */
     for (size_t i = 0; i < workers; i++) {
@@ -294,6 +364,46 @@ void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaul
     proxy_reclaim(proxy);
 }
 
+static void tls_settings_release(struct qsbr_node *node)
+{
+    tls_settings_free(CONTAINER_OF(node, struct tls_settings, retired));
+}
+
+void proxy_set_tls(struct proxy *proxy, const struct proxy_tls *how)
+{
+    struct tls_settings *tls = mem_new(sizeof(*tls));
+    tls->how = *how;
+    if (how->cert != NULL) {
+        tls_cert_ref(how->cert);
+    }
+    tls_policy_ref(how->policy);
+    struct tls_settings *old = atomic_exchange_explicit(&proxy->tls, tls, memory_order_seq_cst);
+    if (old != NULL) {
+        qsbr_defer(&proxy->catalog.qsbr, &old->retired, tls_settings_release);
+    }
+    proxy_reclaim(proxy);
+}
+
+static void tls_ring_release(struct qsbr_node *node)
+{
+    tls_ring_free(CONTAINER_OF(node, struct tls_ring, retired));
+}
+
+void proxy_set_tickets(struct proxy *proxy, struct ticket_ring *ring)
+{
+    struct tls_ring *box = NULL;
+    if (ring != NULL) {
+        box = mem_new(sizeof(*box));
+        box->ring = ring;
+        ticket_ring_ref(ring);
+    }
+    struct tls_ring *old = atomic_exchange_explicit(&proxy->tickets, box, memory_order_seq_cst);
+    if (old != NULL) {
+        qsbr_defer(&proxy->catalog.qsbr, &old->retired, tls_ring_release);
+    }
+    proxy_reclaim(proxy);
+}
+
 struct backend *backend_new(struct proxy *proxy, const char *name)
 {
     return backend_make(&proxy->catalog, name);
@@ -323,8 +433,7 @@ void backend_health(struct proxy *proxy, struct backend *backend, const struct a
 int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rule *rules,
                    size_t count, const struct proxy_host_tls *tls, struct err_info *err)
 {
-    (void)tls; /* there are no TLS listeners yet */
-    int rc = hosts_set(&proxy->catalog.hosts, host, rules, count, err);
+    int rc = hosts_set(&proxy->catalog.hosts, host, rules, count, tls, err);
     proxy_reclaim(proxy);
     return rc;
 }

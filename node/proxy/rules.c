@@ -179,6 +179,33 @@ static int check_rule(const struct proxy_rule *from, struct err_info *err)
     return RC_OK;
 }
 
+static struct client_cert *client_cert_new(const struct proxy_client_cert *from)
+{
+    if (from == NULL) {
+        return NULL;
+    }
+    struct client_cert *cert = mem_new(sizeof(*cert));
+    cert->required = from->required;
+    cert->tell = from->tell;
+    cert->subject_count = from->subject_count;
+    cert->subjects = mem_array(from->subject_count, sizeof(*cert->subjects));
+    for (size_t i = 0; i < from->subject_count; i++) {
+        cert->subjects[i] = mem_strdup(from->subjects[i]);
+    }
+    return cert;
+}
+
+static void client_cert_free(struct client_cert *cert)
+{
+    for (size_t i = 0; cert != NULL && i < cert->subject_count; i++) {
+        mem_free(cert->subjects[i]);
+    }
+    if (cert != NULL) {
+        mem_free(cert->subjects);
+        mem_free(cert);
+    }
+}
+
 static void rule_init(struct rule *rule, struct catalog *catalog, const struct proxy_rule *from,
                       struct policy *policy)
 {
@@ -193,6 +220,11 @@ static void rule_init(struct rule *rule, struct catalog *catalog, const struct p
     rule->forwarded = from->forwarded;
     rule->targets = mem_array(from->target_count, sizeof(*rule->targets));
     rule->policy = policy;
+    rule->termination = from->tls.termination;
+    rule->insecure = from->tls.insecure;
+    rule->redirect_status = from->tls.redirect_status != 0 ? from->tls.redirect_status : 308;
+    rule->misdirected = from->tls.misdirected;
+    rule->client_cert = client_cert_new(from->tls.client_cert);
     if (from->tls.termination == PROXY_REENCRYPT && from->tls.target != NULL) {
         rule->target = from->tls.target;
         tls_target_ref(rule->target);
@@ -249,6 +281,7 @@ void rules_deinit(struct rules *rules, struct catalog *catalog)
         }
         policy_free(rule->policy);
         tls_target_unref(rule->target);
+        client_cert_free(rule->client_cert);
         sticky_free(rule->sticky);
         mem_free(rule->retries);
         mem_free(rule->targets);

@@ -11,6 +11,7 @@
 
 #include "node/base/rng.h"
 #include "node/proxy/backend.h"
+#include "node/proxy/proxy_tls.h"
 
 enum {
     RULE_PATH_MAX = 8192,
@@ -21,6 +22,14 @@ enum {
 struct route;
 struct policy;
 struct tls_target;
+
+/* What a rule demands of the client's certificate. */
+struct client_cert {
+    bool required;
+    bool tell;
+    size_t subject_count;
+    char **subjects; /* patterns; none: any */
+};
 
 struct rule_target {
     struct backend *backend; /* one reference */
@@ -38,7 +47,12 @@ struct rule {
     enum forwarded_policy forwarded;
     uint32_t target_count;
     struct rule_target *targets;
-    struct policy *policy;         /* NULL: asks for nothing */
+    struct policy *policy; /* NULL: asks for nothing */
+    enum proxy_termination termination;
+    enum proxy_insecure insecure;
+    uint16_t redirect_status;        /* with PROXY_INSECURE_REDIRECT */
+    bool misdirected;                /* TLS clients get 421 */
+    struct client_cert *client_cert; /* what it demands of it; NULL: nothing */
     struct tls_target *target;     /* how endpoints are asked, a reference; NULL: as backends say */
     struct sticky *sticky;         /* affinity.h; NULL: none */
     struct proxy_retries *retries; /* NULL: the default's */

@@ -46,7 +46,17 @@
       "Bytes of TCP routes, from clients and to them")                                             \
     X(STAT_TCP_BYTES_OUT, "skein_tcp_bytes_total", "direction=\"out\"", "")                        \
     X(STAT_PROXY_HEADER_FAULT, "skein_proxy_header_faults_total", "",                              \
-      "Connections closed because their PROXY header was missing, malformed or late")
+      "Connections closed because their PROXY header was missing, malformed or late")              \
+    X(STAT_TLS_FULL, "skein_tls_handshakes_total", "result=\"full\"",                              \
+      "TLS handshakes with clients")                                                               \
+    X(STAT_TLS_RESUMED, "skein_tls_handshakes_total", "result=\"resumed\"", "")                    \
+    X(STAT_TLS_FAILED, "skein_tls_handshakes_total", "result=\"failed\"", "")                      \
+    X(STAT_TLS_HELLO_FAULT, "skein_tls_hello_faults_total", "reason=\"malformed\"",                \
+      "Connections on TLS listeners that ended before a handshake")                                \
+    X(STAT_TLS_HELLO_NONE, "skein_tls_hello_faults_total", "reason=\"empty\"", "")                 \
+    X(STAT_TLS_HELLO_LATE, "skein_tls_hello_faults_total", "reason=\"timeout\"", "")               \
+    X(STAT_TLS_HELLO_HTTP, "skein_tls_hello_faults_total", "reason=\"plain_http\"", "")            \
+    X(STAT_TLS_NAME_UNKNOWN, "skein_tls_hello_faults_total", "reason=\"unknown_name\"", "")
 
 enum stat_id {
 #define X(name, metric, labels, help) name,
@@ -67,6 +77,8 @@ enum stat_id {
     X(REASON_BAD_HOST, 400, "bad_host", "The Host header is missing or malformed")                 \
     X(REASON_BAD_FRAMING, 400, "bad_framing", "The message framing is ambiguous or malformed")     \
     X(REASON_DENIED, 403, "denied", "Access from this address is not allowed")                     \
+    X(REASON_CLIENT_CERTIFICATE, 403, "client_certificate",                                        \
+      "A client certificate that this route accepts is needed")                                    \
     X(REASON_NO_ROUTE, 404, "no_route", "No route matches this host and path")                     \
     X(REASON_CONNECT_METHOD, 405, "connect_method", "CONNECT is not offered")                      \
     X(REASON_TRACE_METHOD, 405, "trace_method", "TRACE is not answered here")                      \
@@ -76,6 +88,7 @@ enum stat_id {
     X(REASON_EXPECTATION, 417, "expectation", "This expectation is not known")                     \
     X(REASON_RATE_LIMITED, 429, "rate_limited", "There were too many requests; try again later")   \
     X(REASON_TOO_MANY, 429, "too_many_at_once", "There are too many requests at once")             \
+    X(REASON_MISDIRECTED, 421, "misdirected", "This host is not served on this connection")        \
     X(REASON_HEADERS_TOO_BIG, 431, "headers_too_big", "The request headers are above the limit")   \
     X(REASON_NOT_IMPLEMENTED, 501, "not_implemented", "This transfer coding is not known")         \
     X(REASON_CONNECT_FAILED, 502, "connect_failed", "No endpoint accepted a connection")           \

@@ -118,6 +118,19 @@ struct tcp {
 void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
                 const struct addr *peer, const struct addr *local);
 
+/* Who came on a TLS listener, and where. */
+struct tcp_origin {
+    const struct acceptor *acceptor;
+    int fd;
+    const struct addr *peer;
+    const struct addr *local; /* NULL: ask the socket */
+};
+
+/* The same for one that goes on as it came, by the rule of its server name. bytes: what was read of
+ * it, which goes first. */
+void tcp_accept_through(struct worker *worker, const struct tcp_origin *origin,
+                        struct tcp_rule *rule, const char *bytes, size_t len);
+
 /* Close the connections of a port whose route is not this one (NULL: all). */
 void tcp_cut(struct worker *worker, const struct tcp_port *port, const struct route *keep);
 void tcp_close_all(struct worker *worker);
@@ -166,6 +179,8 @@ enum tcp_moved {
 
 /* Move what can be moved; passes on the end of the source. */
 enum tcp_moved tcp_flow_move(struct tcp *tcp, struct tcp_flow *flow);
+/* Bytes that go before all that is read. */
+void tcp_flow_keep(struct tcp *tcp, const char *bytes, size_t len);
 /* Give back chunk and pipe. */
 void tcp_flow_drop(struct tcp *tcp, struct tcp_flow *flow);
 

@@ -90,18 +90,25 @@ static void take_timeouts(struct tcp *tcp, const struct proxy_timeouts *own,
     };
 }
 
-void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
-                const struct addr *peer, const struct addr *local)
+/* Its rule is known. */
+static struct tcp *begin(struct worker *worker, const struct tcp_origin *origin,
+                         struct tcp_rule *rule)
 {
+    struct tcp *tcp = tcp_new(worker, origin->acceptor, origin->fd);
+    tcp->rule = rule;
+    tcp_rule_ref(tcp->rule);
+    tcp->peer = *origin->peer;
+    if (origin->local != NULL) {
+        tcp->local = *origin->local;
+    }
+    return tcp;
+}
+
+static void serve(struct tcp *tcp)
+{
+    struct worker *worker = tcp->worker;
     const struct settings *settings = worker_settings(worker);
     const struct proxy_defaults *defaults = &settings->defaults;
-    struct tcp *tcp = tcp_new(worker, acceptor, fd);
-    tcp->rule = atomic_load_explicit(&acceptor->tcp->rule, memory_order_seq_cst);
-    tcp_rule_ref(tcp->rule);
-    tcp->peer = *peer;
-    if (local != NULL) {
-        tcp->local = *local;
-    }
     tcp->logged = access_log_wants(worker) && !tcp->rule->log_off;
     tcp->start_ns = tcp->logged ? uv_hrtime() : 0;
     stat_add(&worker->stats, STAT_TCP_ACCEPTED, 1);
@@ -124,4 +131,20 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
     }
     retry_count_request(&tcp_slot(tcp)->budget, worker_now(worker));
     tcp_try(tcp);
+}
+
+void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
+                const struct addr *peer, const struct addr *local)
+{
+    worker_online(worker);
+    const struct tcp_origin origin = {.acceptor = acceptor, .fd = fd, .peer = peer, .local = local};
+    serve(begin(worker, &origin, atomic_load_explicit(&acceptor->tcp->rule, memory_order_seq_cst)));
+}
+
+void tcp_accept_through(struct worker *worker, const struct tcp_origin *origin,
+                        struct tcp_rule *rule, const char *bytes, size_t len)
+{
+    struct tcp *tcp = begin(worker, origin, rule);
+    tcp_flow_keep(tcp, bytes, len);
+    serve(tcp);
 }

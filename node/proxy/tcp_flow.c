@@ -255,6 +255,11 @@ int tcp_send_early(struct tcp *tcp, size_t len)
     return error == EINTR ? EAGAIN : error;
 }
 
+void tcp_flow_keep(struct tcp *tcp, const char *bytes, size_t len)
+{
+    flow_keep(tcp, &tcp->up, bytes, len);
+}
+
 void tcp_keep_early(struct tcp *tcp, size_t len)
 {
     if (len != 0) {

@@ -40,8 +40,8 @@ static void rule_retire(struct qsbr_node *node)
     tcp_rule_unref(CONTAINER_OF(node, struct tcp_rule, retired));
 }
 
-static int rule_new(struct catalog *catalog, const struct proxy_tcp *tcp,
-                    struct tcp_rule **ret_rule, struct err_info *err)
+int tcp_rule_new(struct catalog *catalog, const struct proxy_tcp *tcp, struct tcp_rule **ret_rule,
+                 struct err_info *err)
 {
     /* Limits go by the name, and an HTTP route may have the same one. */
     char *name = mem_printf("tcp %s", tcp->route);
@@ -208,7 +208,7 @@ int tcp_port_set(struct proxy *proxy, uint16_t port, const struct proxy_tcp *tcp
         return err_set(err, RC_BUSY, "this node is draining");
     }
     struct tcp_rule *rule = NULL;
-    int rc = rule_new(&proxy->catalog, tcp, &rule, err);
+    int rc = tcp_rule_new(&proxy->catalog, tcp, &rule, err);
     if (rc != RC_OK) {
         return rc;
     }

@@ -40,6 +40,9 @@ static inline const struct rule *tcp_rule_of(const struct tcp_rule *rule)
     return &rule->rules.rules[0];
 }
 
+/* One reference. On failure nothing is held. Control thread. */
+MUST_CHECK int tcp_rule_new(struct catalog *catalog, const struct proxy_tcp *tcp,
+                            struct tcp_rule **ret_rule, struct err_info *err);
 /* Any thread. */
 void tcp_rule_ref(struct tcp_rule *rule);
 void tcp_rule_unref(struct tcp_rule *rule);

@@ -25,6 +25,7 @@ enum wheel_kind {
     WHEEL_EXCHANGE, /* the whole of it */
     WHEEL_TCP,
     WHEEL_GREET,
+    WHEEL_HELLO,
     WHEEL_RACE, /* a second connect (race.h) */
 };
 

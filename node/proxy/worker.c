@@ -9,6 +9,7 @@
 #include "node/proxy/access_log.h"
 #include "node/proxy/client.h"
 #include "node/proxy/greet.h"
+#include "node/proxy/hello.h"
 #include "node/proxy/proxy_int.h"
 #include "node/proxy/queue.h"
 #include "node/proxy/race.h"
@@ -79,6 +80,9 @@ static void on_deadline(void *ctx, struct wheel_entry *entry)
     case WHEEL_GREET:
         greet_timeout(CONTAINER_OF(entry, struct greet, timer));
         break;
+    case WHEEL_HELLO:
+        hello_timeout(CONTAINER_OF(entry, struct hello, timer));
+        break;
     case WHEEL_RACE:
         race_timeout(entry);
         break;
@@ -145,6 +149,7 @@ static void on_prepare(uv_prepare_t *prepare)
     struct worker *worker = prepare->data;
     worker->turn++;
     client_read_fresh(worker);
+    hello_read_fresh(worker);
     qsbr_offline(worker->reader);
     if (worker->access != NULL) {
         access_log_wake(worker->access);
@@ -188,6 +193,7 @@ static void worker_stop(struct worker *worker)
     client_close_all(worker);
     tcp_close_all(worker);
     greet_cut(worker, NULL);
+    hello_cut(worker);
     race_stop(worker);
     worker_settle(worker);
     upstream_close_all(worker);

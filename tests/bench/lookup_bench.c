@@ -39,7 +39,7 @@ static void build(size_t hosts)
             {.route = "bench/api", .path = "/api", .targets = &target, .target_count = 1},
         };
         struct err_info err;
-        if (hosts_set(&catalog.hosts, name, rules, i % 10 == 0 ? 2 : 1, &err) != RC_OK) {
+        if (hosts_set(&catalog.hosts, name, rules, i % 10 == 0 ? 2 : 1, NULL, &err) != RC_OK) {
             (void)fprintf(stderr, "lookup_bench: %s\n", err.text);
             exit(1);
         }

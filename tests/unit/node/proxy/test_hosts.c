@@ -27,13 +27,13 @@ static void put(const char *name, const char *route)
 {
     const struct proxy_rule rule = {.route = route, .path = "/"};
     struct err_info err;
-    assert_int_equal(hosts_set(&catalog.hosts, name, &rule, 1, &err), RC_OK);
+    assert_int_equal(hosts_set(&catalog.hosts, name, &rule, 1, NULL, &err), RC_OK);
 }
 
 static void drop(const char *name)
 {
     struct err_info err;
-    assert_int_equal(hosts_set(&catalog.hosts, name, NULL, 0, &err), RC_OK);
+    assert_int_equal(hosts_set(&catalog.hosts, name, NULL, 0, NULL, &err), RC_OK);
 }
 
 static const char *find(const char *name)
@@ -74,7 +74,7 @@ static void test_names_must_be_canonical(void **state)
     const struct proxy_rule rule = {.route = "r", .path = "/"};
     struct err_info err;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        assert_int_equal(hosts_set(&catalog.hosts, names[i], &rule, 1, &err), RC_INVALID);
+        assert_int_equal(hosts_set(&catalog.hosts, names[i], &rule, 1, NULL, &err), RC_INVALID);
     }
     put("[::1]", "v6");
     put("10.0.0.1", "v4");
@@ -82,7 +82,7 @@ static void test_names_must_be_canonical(void **state)
     assert_string_equal(find("10.0.0.1"), "v4");
     /* A refused change leaves what was. */
     const struct proxy_rule bad = {.route = "r", .path = "no-slash"};
-    assert_int_equal(hosts_set(&catalog.hosts, "10.0.0.1", &bad, 1, &err), RC_INVALID);
+    assert_int_equal(hosts_set(&catalog.hosts, "10.0.0.1", &bad, 1, NULL, &err), RC_INVALID);
     assert_non_null(strstr(err.text, "host 10.0.0.1: route r"));
     assert_string_equal(find("10.0.0.1"), "v4");
 }
@@ -207,7 +207,7 @@ static void test_readers_beside_a_writer(void **state)
         (void)snprintf(path, sizeof(path), "/%s", name);
         const struct proxy_rule rule = {.route = "r", .path = path};
         size_t count = rng_chance(&rng, 0.6) ? 1 : 0;
-        assert_int_equal(hosts_set(&catalog.hosts, name, &rule, count, &err), RC_OK);
+        assert_int_equal(hosts_set(&catalog.hosts, name, &rule, count, NULL, &err), RC_OK);
         if (i % 10 == 0) {
             put("fixed.test", "fixed");
         }
