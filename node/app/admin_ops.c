@@ -202,6 +202,9 @@ static int pack_change(const struct admin_change *change, struct gossip_change *
         ret_change->flags = ROW_TOMBSTONE;
         return RC_OK;
     }
+    if (change->kind->descriptor == &skein__token__descriptor) {
+        ret_change->flags = ROW_SECRET;
+    }
     int rc = object_pack(change->kind, change->message, ret_bytes, &ret_change->value_len, err);
     ret_change->value = *ret_bytes;
     return rc;
