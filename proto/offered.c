@@ -79,6 +79,12 @@ static const struct offer {
     {"Backend", "healthCheck.rise", NULL},
     {"Backend", "healthCheck.fall", NULL},
     {"Backend", "healthCheck.port", NULL},
+    {"Backend", "healthCheck.tls", NULL},
+    {"Backend", "tls.enabled", NULL},
+    {"Backend", "tls.ca", NULL},
+    {"Backend", "tls.serverName", NULL},
+    {"Backend", "tls.verify", NULL},
+    {"Backend", "tls.profile", "Intermediate Modern Old"},
     {"Backend", "resolveInterval", NULL},
     {"Backend", "resolveHold", NULL},
 
@@ -143,6 +149,7 @@ static const struct offer {
     {"Settings", "healthCheck.rise", NULL},
     {"Settings", "healthCheck.fall", NULL},
     {"Settings", "healthCheck.port", NULL},
+    {"Settings", "healthCheck.tls", NULL},
     {"Settings", "accessLog", NULL},
     {"Settings", "captures", NULL},
 

@@ -137,6 +137,11 @@ static void check_tls(struct faults *faults, const Skein__BackendTls *tls)
     size_t mark = faults_enter(faults, "tls");
     check_pem(faults, "ca", tls->ca, "CERTIFICATE");
     check_server_name(faults, "serverName", tls->server_name);
+    bool full = !tls->has_verify || tls->verify == SKEIN__ROUTE_TLS__VERIFY__Full;
+    if (full && tls->server_name == NULL) {
+        fault_field(faults, "serverName",
+                    "is missing; endpoints are verified by it, unless verify is CaOnly or Skip");
+    }
     check_name(faults, "clientCertificate", tls->client_certificate, NAME_LONG_MAX_BYTES);
     faults_leave(faults, mark);
 }

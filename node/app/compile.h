@@ -23,6 +23,15 @@ enum forwarded_policy compile_forwarded(Skein__ForwardedPolicy policy);
 struct proxy_backend compile_backend(const Skein__BackendSpec *spec,
                                      const Skein__SettingsSpec *settings);
 
+/* ---- compile_target.c ---- */
+
+/* Is the traffic of a backend with this (NULL: none) encrypted? Else it is there for checks. */
+bool compile_target_enabled(const Skein__BackendTls *tls);
+
+/* own: the certificate that is shown to endpoints, or NULL. RC_INVALID: err says what is wrong. */
+MUST_CHECK int compile_target(const Skein__BackendTls *tls, struct tls_cert *own,
+                              struct tls_target **ret_target, struct err_info *err);
+
 /* ---- compile_check.c ---- */
 
 /* The check of a backend as it is to run, over that of Settings; both may be NULL. False: there is

@@ -56,8 +56,7 @@ bool compile_check_tls(const Skein__HealthCheck *check, const Skein__BackendTls 
     if (tls == NULL) {
         return false;
     }
-    bool enabled = !tls->has_enabled || tls->enabled;
-    return check->has_tls ? check->tls : enabled;
+    return check->has_tls ? check->tls : compile_target_enabled(tls);
 }
 
 static uint32_t span_ms(const Skein__Duration *duration, uint32_t fallback)

@@ -103,6 +103,8 @@ void pool_free(struct routing *routing, struct pool *pool)
         backend_unref(routing->proxy, pool->backend);
         pool->backend = NULL;
     }
+    tls_target_unref(pool->target);
+    mem_free(pool->target_fault);
     mem_free(pool->refusal);
     mem_free(pool->name);
     mem_free(pool);
@@ -262,6 +264,7 @@ static void backend_change(struct routing *routing, const struct object *now,
         pool->object = now;
         mem_free(pool->refusal);
         pool->refusal = routing_refusal(now);
+        pool->target_stale = true;
     }
     if (before != NULL) {
         struct pool *pool = NULL;
@@ -269,6 +272,7 @@ static void backend_change(struct routing *routing, const struct object *now,
         ASSERT(pool != NULL);
         if (now == NULL) {
             pool->object = NULL;
+            pool->target_stale = true;
         }
         pool_release(routing, pool);
     }

@@ -148,9 +148,16 @@ static void check_sync(struct routing *routing, struct pool *pool)
         set_check(routing, pool, NULL);
         return;
     }
+    const Skein__BackendSpec *spec = pool_spec(pool);
+    struct tls_target *target =
+        compile_check_tls(&merged, spec != NULL ? spec->tls : NULL) ? pool->target : NULL;
     size_t len = skein__health_check__get_packed_size(&merged);
-    uint8_t *key = mem_new(len + 1);
+    uint8_t *key = mem_new(len + TLS_DIGEST_BYTES);
     (void)skein__health_check__pack(&merged, key); /* fills len bytes */
+    if (target != NULL) {
+        memcpy(key + len, tls_target_digest(target), TLS_DIGEST_BYTES);
+        len += TLS_DIGEST_BYTES;
+    }
     if (pool->check != NULL && len == pool->check_key_len &&
         memcmp(key, pool->check_key, len) == 0) {
         mem_free(key);
@@ -159,6 +166,7 @@ static void check_sync(struct routing *routing, struct pool *pool)
     struct check_config config;
     struct check_spec *check = NULL;
     compile_check(&merged, &config);
+    config.tls = target;
     if (check_spec_new(&config, &check) != RC_OK) {
         log_error("a health check cannot be carried out", "backend=%s", pool->name);
     }

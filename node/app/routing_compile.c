@@ -34,15 +34,41 @@ static void set_tokens(const struct routing *routing, const struct pool *pool,
     }
 }
 
+/* What cannot be demanded is not left out: the backend has no endpoints then. */
+static void pool_make_target(struct pool *pool)
+{
+    const Skein__BackendSpec *spec = pool_spec(pool);
+    if (!pool->target_stale) {
+        return; /* endpoints came or went */
+    }
+    pool->target_stale = false;
+    tls_target_unref(pool->target);
+    pool->target = NULL;
+    MEM_FREE(pool->target_fault);
+    struct err_info err = {0};
+    if (spec != NULL && spec->tls != NULL &&
+        compile_target(spec->tls, NULL, &pool->target, &err) != RC_OK) {
+        pool->target = NULL;
+        pool->target_fault = mem_strdup(err.text);
+        log_error("a backend cannot be asked by TLS", "backend=%s reason=\"%s\"", pool->name,
+                  err.text);
+    }
+}
+
 static void pool_compile(struct routing *routing, struct pool *pool)
 {
+    pool_make_target(pool);
     struct pool_expansion expansion;
     pool_expand(pool, &expansion);
     set_tokens(routing, pool, &expansion);
     const struct object *settings = routing->settings;
-    const struct proxy_backend policy = compile_backend(
+    struct proxy_backend policy = compile_backend(
         pool_spec(pool),
         settings != NULL ? (const Skein__SettingsSpec *)settings->message->spec : NULL);
+    const Skein__BackendSpec *spec = pool_spec(pool);
+    if (spec != NULL && compile_target_enabled(spec->tls)) {
+        policy.tls = pool->target;
+    }
     struct err_info err = {0};
     int rc = backend_set(routing->proxy, pool->backend, &policy, expansion.endpoints,
                          expansion.count, &err);

@@ -63,8 +63,12 @@ struct pool {
     size_t name_count; /* of them: DNS names */
     size_t route_count;
 
+    struct tls_target *target; /* what spec.tls describes, enabled or not; NULL: nothing */
+    char *target_fault;        /* why there is none although it does; NULL: there is */
+    bool target_stale;         /* the object has changed */
+
     struct check_spec *check; /* NULL: no active checks */
-    uint8_t *check_key;       /* the packed HealthCheck that `check` is of */
+    uint8_t *check_key;       /* the packed HealthCheck that `check` is of, and its target */
     size_t check_key_len;
     struct watched *watched;
     size_t verdicts[PROXY_HEALTH_DOWN + 1]; /* of `watched`, by told */
@@ -164,7 +168,7 @@ static inline const Skein__BackendSpec *pool_spec(const struct pool *pool)
 /* Does the pool have anything to offer? Else it is a missing backend, or one that is refused. */
 static inline bool pool_serves(const struct pool *pool)
 {
-    return pool->object != NULL && pool->refusal == NULL;
+    return pool->object != NULL && pool->refusal == NULL && pool->target_fault == NULL;
 }
 
 /* ---- routing_names.c: endpoints and their addresses ---- */

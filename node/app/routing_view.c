@@ -206,7 +206,7 @@ bool routing_pool_view(const struct routing *routing, const char *id,
     }
     *ret_view = (struct routing_pool_view){
         .exists = pool->object != NULL,
-        .refusal = pool->refusal,
+        .refusal = pool->refusal != NULL ? pool->refusal : pool->target_fault,
         .routes = pool->route_count,
         .endpoints = pool->endpoint_count,
     };
