@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 enum {
-    EVENTS_PER_TURN = 128, /* more come in the next turn */
+    EVENTS_PER_BATCH = 128, /* more come in the next one */
+    BATCHES_PER_TURN = 4,   /* to look once more costs a third of a turn of the loop */
     WATCHED = EPOLLIN | EPOLLRDHUP | EPOLLPRI,
 };
 
@@ -19,13 +20,16 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     (void)status; /* an epoll descriptor has no errors */
     (void)events; /* only one kind was asked for */
     struct tcp_poll *poll = handle->data;
-    struct epoll_event list[EVENTS_PER_TURN];
-    int count = epoll_wait(poll->fd, list, EVENTS_PER_TURN, 0);
-    for (int i = 0; i < count; i++) {
-        struct tcp_poll_item *item = list[i].data.ptr;
-        item->on_events(item, list[i].events);
+    struct epoll_event list[EVENTS_PER_BATCH];
+    int count = 1;
+    for (int batch = 0; batch < BATCHES_PER_TURN && count > 0; batch++) {
+        count = epoll_wait(poll->fd, list, EVENTS_PER_BATCH, 0);
+        for (int i = 0; i < count; i++) {
+            struct tcp_poll_item *item = list[i].data.ptr;
+            item->on_events(item, list[i].events);
+        }
+        worker_settle(poll->worker);
     }
-    worker_settle(poll->worker);
 }
 
 void tcp_poll_init(struct tcp_poll *poll, struct worker *worker)
