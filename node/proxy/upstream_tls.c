@@ -29,28 +29,15 @@ bool upstream_wants_tls(const struct exchange *exchange)
     return upstream_target(exchange) != NULL;
 }
 
-/* Made with the worker's first TLS connection, unless its listeners had it made. NULL: no memory.
- */
-static struct tls_lib *lib_of(struct worker *worker)
-{
-    const struct tls_lib_config config = {.keylog_fd = -1};
-    struct err_info err;
-    if (worker->tls == NULL && tls_lib_new(&config, &worker->tls, &err) != RC_OK) {
-        worker->tls = NULL;
-    }
-    return worker->tls;
-}
-
 bool upstream_secure(struct upstream *up, struct tls_target *target)
 {
     struct worker *worker = up->sock.worker;
     struct tls_engine *engine = NULL;
-    struct err_info err = {.text = "there is no library for it"};
+    struct err_info err = {.text = "TLS is not available"};
     uint32_t left_out = 0;
-    struct tls_lib *lib = lib_of(worker);
     up->tls = utls_take(worker, up->endpoint, target);
-    if (lib != NULL &&
-        tls_lib_connect(lib, target, &up->tls->resume, &worker->cipher, &engine, &err) == RC_OK) {
+    if (worker->tls != NULL && tls_lib_connect(worker->tls, target, &up->tls->resume,
+                                               &worker->cipher, &engine, &err) == RC_OK) {
         sock_start_tls(&up->sock, engine, TLS_CLIENT);
         return true;
     }
@@ -66,6 +53,9 @@ void upstream_secured(struct upstream *up)
     struct stats *stats = &up->sock.worker->stats;
     struct tls_facts facts;
     tls_engine_facts(up->sock.tls->engine, &facts);
+    if (!facts.resumed) {
+        up->tls->verified_ms = worker_now(up->sock.worker);
+    }
     stat_add(stats, facts.resumed ? STAT_UPSTREAM_TLS_RESUMED : STAT_UPSTREAM_TLS_FULL, 1);
     if (up->side.exchange != NULL) {
         struct backend *backend = up->side.exchange->backend;

@@ -64,6 +64,11 @@ struct utls *utls_find(struct worker *worker, struct endpoint *endpoint, struct 
     return NULL;
 }
 
+bool utls_is_stale(const struct utls *utls, uint64_t now_ms)
+{
+    return now_ms - utls->verified_ms > UTLS_VERIFY_MS;
+}
+
 struct utls *utls_take(struct worker *worker, struct endpoint *endpoint, struct tls_target *target)
 {
     struct utls *utls = utls_find(worker, endpoint, target);
@@ -73,10 +78,14 @@ struct utls *utls_take(struct worker *worker, struct endpoint *endpoint, struct 
         utls->target = target;
         endpoint_ref(endpoint);
         utls->endpoint = endpoint;
+        utls->verified_ms = worker_now(worker); /* it has no session yet */
         struct endpoint_slot *slot = slot_of(worker, endpoint);
         DL_PREPEND(slot->tls, utls);
     } else if (utls->users == 0) {
         leave_kept(worker, utls);
+    }
+    if (utls_is_stale(utls, worker_now(worker))) {
+        tls_resume_clear(&utls->resume);
     }
     utls->users++;
     return utls;

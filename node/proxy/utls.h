@@ -14,7 +14,10 @@
 #include "node/proxy/endpoint.h"
 #include "node/tls/tls_lib.h"
 
-enum { UTLS_KEPT_MAX = 1024 }; /* a session is a few kilobytes, the endpoint's chain included */
+enum {
+    UTLS_KEPT_MAX = 1024,     /* a session is a few kilobytes, the endpoint's chain included */
+    UTLS_VERIFY_MS = 3600000, /* who resumes shows no certificate: for so long that is taken */
+};
 
 struct worker;
 
@@ -23,6 +26,7 @@ struct utls {
     struct tls_resume resume;
     struct endpoint *endpoint; /* a reference */
     uint32_t users;            /* connections */
+    uint64_t verified_ms;      /* when the endpoint last showed its certificate */
     struct utls *prev;         /* utlist: the slot's */
     struct utls *next;
     struct utls *kept_prev; /* utlist: the worker's, while it has no users; last used last */
@@ -32,7 +36,10 @@ struct utls {
 /* NULL: no connection of this kind was made, or it was forgotten. */
 struct utls *utls_find(struct worker *worker, struct endpoint *endpoint, struct tls_target *target);
 
-/* Find or make; one user more. */
+/* Its sessions go back to a certificate that was looked at too long ago. */
+bool utls_is_stale(const struct utls *utls, uint64_t now_ms);
+
+/* Find or make; one user more, who is to be connected. */
 struct utls *utls_take(struct worker *worker, struct endpoint *endpoint, struct tls_target *target);
 /* One user less, whose engine is gone. */
 void utls_put(struct worker *worker, struct utls *utls);

@@ -125,6 +125,19 @@ static void test_gone_endpoints_keep_nothing(void **state)
     tls_target_unref(b);
 }
 
+static void test_certificates_are_looked_at_again(void **state)
+{
+    struct world *world = *state;
+    struct tls_target *a = make_target("a.test");
+    world->worker->loop.time = 5;
+    struct utls *utls = utls_take(world->worker, world->endpoint, a);
+    assert_false(utls_is_stale(utls, 5));
+    assert_false(utls_is_stale(utls, 5 + UTLS_VERIFY_MS));
+    assert_true(utls_is_stale(utls, 6 + UTLS_VERIFY_MS));
+    utls_put(world->worker, utls);
+    tls_target_unref(a);
+}
+
 static void test_nothing_is_kept_by_who_stops(void **state)
 {
     struct world *world = *state;
@@ -145,6 +158,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_equal_targets_are_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_kept_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone_endpoints_keep_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_certificates_are_looked_at_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_is_kept_by_who_stops, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
