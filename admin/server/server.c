@@ -5,6 +5,7 @@
 
 #include "node/base/check.h"
 #include "node/base/mem.h"
+#include "node/tls/tls_cert.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -220,6 +221,14 @@ void admin_metrics(const struct admin *admin, struct buf *out)
                      "# TYPE skein_admin_watchers gauge\n"
                      "skein_admin_watchers %zu\n",
                      admin->conn_count, admin->watchers);
+    if (admin->tls.cert != NULL) {
+        (void)buf_printf(out,
+                         "# HELP skein_admin_certificate_not_after_seconds When the admin API's "
+                         "certificate ends, in seconds since 1970.\n"
+                         "# TYPE skein_admin_certificate_not_after_seconds gauge\n"
+                         "skein_admin_certificate_not_after_seconds %" PRId64 "\n",
+                         tls_cert_info(admin->tls.cert)->not_after);
+    }
     if (admin->audit != NULL) {
         (void)buf_printf(out,
                          "# HELP skein_admin_audit_lost_total Records that the audit trail did not "

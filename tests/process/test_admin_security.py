@@ -312,6 +312,7 @@ def test_failures_are_throttled_and_good_credentials_are_not(secure):
     assert secure.call("GET", "/v1/routes", good).status == 200, "no neighbour is locked out"
     text = secure.call("GET", "/metrics", good).body
     assert 'skein_admin_auth_failures_total{reason="unknown"} 1' in text
+    assert "skein_admin_certificate_not_after_seconds " in text
 
 
 # ---- listeners ----
@@ -414,6 +415,13 @@ def test_client_certificates(make_cluster, files):
     assert by_certificate.call("PUT", _IN_SHOP, body=_ROUTE).status == 201
     assert by_certificate.call("PUT", "/v1/settings/default", body={"spec": {}}).status == 403
     assert Secure(node, files).call("GET", "/v1/routes").status == 401, "without one"
+    other = os.path.join(files.folder, "stranger")
+    _openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-keyout", other + ".key", "-out", other + ".pem", "-subj", "/CN=stranger")
+    stranger = ssl.create_default_context(cafile=files.ca)
+    stranger.load_cert_chain(other + ".pem", other + ".key")
+    with pytest.raises((ssl.SSLError, ConnectionError, http.client.HTTPException)):
+        Secure(node, files, stranger).call("GET", "/v1/routes")
     assert any("operator" in r["user"] and r["via"] == "certificate" for r in by_certificate.audit())
     listed = by_certificate.ctl("get", "routes", "-A", "--cert", chain, "--key", key)
     assert listed.returncode == 0 and "a.example.com" in listed.stdout, listed.stderr
