@@ -43,6 +43,8 @@ const struct route routes[] = {
     {"PATCH", "/v1/{kinds}/{name}", handle_patch, WRITE_PARAMS, "change by JSON merge patch",
      ACCESS_EDITOR, true},
     {"DELETE", "/v1/{kinds}/{name}", handle_delete, WRITE_PARAMS, "delete", ACCESS_EDITOR, true},
+    {"GET", "/openapi.json", handle_openapi, "pretty", "the API as an OpenAPI 3.1 document",
+     ACCESS_VIEWER, true},
     {"GET", "/metrics", handle_metrics, "", "counters, as Prometheus text", ACCESS_VIEWER, false},
     {"GET", "/healthz", handle_healthz, "", "200 while the process answers", ACCESS_OPEN, true},
     {"GET", "/readyz", handle_readyz, "", "200 when ready for traffic, else 503 and why",

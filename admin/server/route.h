@@ -61,6 +61,7 @@ void handle_healthz(struct call *call);
 void handle_readyz(struct call *call);
 void handle_index(struct call *call);
 void handle_token_create(struct call *call); /* h_tokens.c */
+void handle_openapi(struct call *call);      /* h_openapi.c */
 void handle_audit(struct call *call);        /* h_audit.c */
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Who asks, over a plain port and a unix socket: tokens, their making, and what the trail says.
- * covers: guard.c auth.c audit_record.c h_tokens.c h_audit.c
+ * covers: guard.c auth.c audit_record.c h_tokens.c h_audit.c h_openapi.c
  */
 #include "tests/support/unit.h"
 
@@ -10,6 +10,7 @@
 #include "node/tls/crypto.h"
 #include "tests/unit/admin/server/fake_ops.h"
 
+#include <jansson.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -244,6 +245,63 @@ static void test_the_trail(void **state)
     mem_free(viewer);
 }
 
+/* Every reference leads somewhere. */
+static void check_references(const json_t *value, const json_t *schemas)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+    if (json_is_array(value)) {
+        json_array_foreach(value, i, member) check_references(member, schemas);
+    }
+    json_object_foreach((json_t *)unconst(value), key, member)
+    {
+        if (strcmp(key, "$ref") == 0) {
+            const char *name = strrchr(json_string_value(member), '/') + 1;
+            if (json_object_size(json_object_get(schemas, name)) == 0) {
+                fail_msg("%s leads nowhere", name);
+            }
+        }
+        check_references(member, schemas);
+    }
+}
+
+static void test_the_openapi_document(void **state)
+{
+    (void)state;
+    json_error_t error;
+    assert_int_equal(ask("GET /openapi.json", "", ""), 200);
+    json_t *document = json_loads(strstr(answer_text, "\r\n\r\n") + 4, 0, &error);
+    assert_non_null(document);
+    const json_t *components = json_object_get(document, "components");
+    const json_t *schemas = json_object_get(components, "schemas");
+    check_references(document, schemas);
+    const char *scheme = NULL;
+    assert_int_equal(json_unpack(document, "{s:{s:{s:{s:s}}}}", "components", "securitySchemes",
+                                 "token", "scheme", &scheme),
+                     0);
+    assert_string_equal(scheme, "bearer");
+    assert_int_equal(json_array_size(json_object_get(document, "security")), 2);
+    const json_t *paths = json_object_get(document, "paths");
+    for (const struct route *route = routes; route->method != NULL; route++) {
+        if (strstr(route->path, "{kinds}") == NULL) {
+            assert_non_null(json_object_get(paths, route->path));
+        }
+    }
+    const json_t *one = json_object_get(paths, "/v1/namespaces/{namespace}/routes/{name}");
+    const char *role = NULL;
+    assert_int_equal(json_unpack((json_t *)unconst(one), "{s:{s:s}}", "patch", "x-role", &role), 0);
+    assert_string_equal(role, "editor");
+    assert_null(json_object_get(json_object_get(paths, "/v1/tokens/{name}"), "put"));
+    assert_non_null(json_object_get(json_object_get(paths, "/v1/tokens"), "post"));
+    assert_null(strstr(answer_text, "\"hash\":{\"type\":\"string\",\"contentEncoding"));
+    if (kind_by_name("Certificate") != NULL) {
+        assert_non_null(strstr(answer_text, "\"writeOnly\":true"));
+    }
+    assert_non_null(json_object_get(json_object_get(schemas, "Problem"), "properties"));
+    json_decref(document);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tokens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tokens_are_made_one_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failures_are_throttled, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_openapi_document, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_trail, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
