@@ -2,7 +2,7 @@
  * The data plane without the rest of a node: commands on stdin, one per line, an answer to each.
  *
  *   set NAME NUMBER                    a default (server_ms, retries_max, dot_segments ...)
- *   listen ADDRESS                     before start, may be repeated
+ *   listen ADDRESS | listen-tls ADDRESS    before start, may be repeated
  *   workers N | log WHERE              before start
  *   tcp ADDRESS | trust NETWORK        before start: where ports open; whose PROXY headers count
  *   start                              "ok ADDRESS ..." with the real ports
@@ -11,6 +11,7 @@
  *                                      BALANCE: random least rr hash; "!" drains; limits by name;
  *                                      tls=TARGET: endpoints speak TLS
  *   target NAME ...                    a TLS target (driver_target.h)
+ *   cert | policy | tls | tickets      TLS listeners (driver_listen.h)
  *   health BACKEND ADDR up|down        what active checks found
  *   rule PATH exact|prefix ROUTE BACKEND[*W] ... [NAME_ms=NUMBER ...] [sticky=COOKIE]
  *        [tls=TARGET]
@@ -26,6 +27,7 @@
 #include "node/base/hash.h"
 #include "node/base/mem.h"
 #include "node/proxy/proxy.h"
+#include "tests/support/driver_listen.h"
 #include "tests/support/driver_target.h"
 
 #include <poll.h>
@@ -39,11 +41,13 @@ enum { BACKENDS_MAX = 64, WORDS_MAX = 5000, LINE_MAX_BYTES = 1 << 18, ADDRS_MAX 
 static struct proxy *proxy;
 static struct addr addrs[ADDRS_MAX];
 static struct addr tcp_addrs[ADDRS_MAX];
+static struct addr tls_addrs[ADDRS_MAX];
 static const char *trusted[ADDRS_MAX];
 static char log_path[4096] = "off";
 static struct proxy_config config = {
     .http = addrs,
     .tcp = tcp_addrs,
+    .https = tls_addrs,
     .proxy_trusted = {.items = trusted},
     .workers = 2,
     .node_name = "driver",
@@ -323,13 +327,18 @@ static int cmd_rule(char **words, size_t count)
                 rule->tls.target = driver_target_find(equals + 1);
                 continue;
             }
-            if (policy_option(rule_count - 1, words[i], equals + 1)) {
+            if (driver_listen_rule(words[i], equals + 1, &rule->tls) ||
+                policy_option(rule_count - 1, words[i], equals + 1)) {
                 continue;
             }
             int rc = number_set(words[i], equals + 1, &rule->timeouts);
             if (rc != RC_OK) {
                 return rc;
             }
+            continue;
+        }
+        if (strcmp(words[i], "client_cert") == 0) {
+            (void)driver_listen_rule(words[i], NULL, &rule->tls); /* it is one */
             continue;
         }
         uint32_t weight = take_weight(words[i]);
@@ -379,7 +388,7 @@ static int cmd_start(void)
         return rc;
     }
     printf("ok");
-    for (size_t i = 0; i < config.http_count; i++) {
+    for (size_t i = 0; i < config.http_count + config.https_count; i++) {
         struct addr addr;
         char text[ADDR_TEXT_MAX];
         proxy_listen_addr(proxy, i, &addr);
@@ -406,6 +415,9 @@ static int run(char **words, size_t count)
     }
     if (strcmp(cmd, "listen") == 0 && count == 2 && config.http_count < ADDRS_MAX) {
         return addr_parse(words[1], &addrs[config.http_count++], &err);
+    }
+    if (strcmp(cmd, "listen-tls") == 0 && count == 2 && config.https_count < ADDRS_MAX) {
+        return addr_parse(words[1], &tls_addrs[config.https_count++], &err);
     }
     if (strcmp(cmd, "tcp") == 0 && count == 2 && config.tcp_count < ADDRS_MAX) {
         return addr_parse(words[1], &tcp_addrs[config.tcp_count++], &err);
@@ -440,8 +452,14 @@ static int run(char **words, size_t count)
     if (strcmp(cmd, "rule") == 0 && count >= 4) {
         return cmd_rule(words, count);
     }
-    if (strcmp(cmd, "host") == 0 && count == 2) {
-        int rc = proxy_host_set(proxy, words[1], rules, rule_count, NULL, &err);
+    int listen_rc;
+    if (driver_listen_run(proxy, words, count, &listen_rc, &err)) {
+        return listen_rc;
+    }
+    if (strcmp(cmd, "host") == 0 && count >= 2) {
+        struct proxy_host_tls tls;
+        int rc = driver_listen_host(words + 2, count - 2, &tls, &err);
+        rc = rc != RC_OK ? rc : proxy_host_set(proxy, words[1], rules, rule_count, &tls, &err);
         free_rules();
         return rc;
     }
@@ -499,6 +517,7 @@ int main(void)
     }
     proxy_free(proxy);
     driver_targets_free();
+    driver_listen_free();
     for (size_t i = 0; i < config.proxy_trusted.count; i++) {
         mem_free(unconst(trusted[i]));
     }

@@ -22,8 +22,8 @@ class Driver:
     """A running data plane; settings are given to start(), the rest goes through methods."""
 
     def __init__(self, workers=2, log="off", listen=("127.0.0.1:0",), tcp=("127.0.0.1:0",),
-                 trust=(), under=(), **settings):
-        """under: a command that runs it (strace, valgrind)."""
+                 trust=(), under=(), listen_tls=(), **settings):
+        """under: a command that runs it (strace, valgrind). addresses: of listen, then listen_tls."""
         self.process = subprocess.Popen(
             [*under, DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -33,6 +33,8 @@ class Driver:
             self.cmd(f"set {name} {value}")
         for address in listen:
             self.cmd(f"listen {address}")
+        for address in listen_tls:
+            self.cmd(f"listen-tls {address}")
         for address in tcp:
             self.cmd(f"tcp {address}")
         for network in trust:
