@@ -51,12 +51,9 @@ def answer(wire):
 
 
 def _run(origin, rounds, under, serve):
-    driver = Driver(workers=1, under=under)
-    if serve is None:
-        driver.serve(origin)
-    else:
-        serve(driver)
-    wires = [dial(driver.port, 60) for _ in range(CONNECTIONS)]
+    driver = Driver(workers=1, under=under, listen_tls=("127.0.0.1:0",) if serve else ())
+    connect = serve(driver) if serve else driver.serve(origin)
+    wires = [connect() if connect else dial(driver.port, 60) for _ in range(CONNECTIONS)]
     for wire in wires:
         exchange(wire)
     for _ in range(rounds):
@@ -104,7 +101,8 @@ def allocations(origin):
 
 
 def system_calls(origin, serve=None):
-    """Calls per exchange by name, those that occur. serve(driver): instead of the plain way."""
+    """Calls per exchange by name, those that occur. serve(driver): instead of the plain way, with a
+    TLS listener beside; it may return how clients connect."""
 
     def read(text):
         rows = re.findall(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", text, re.M)
