@@ -85,6 +85,9 @@ UNTESTED = {
     "node/app/replica.c": "wiring of the parts: tests/process",
     "node/app/admin_ops.c": "wiring of the parts: tests/process",
     "node/app/metrics.c": "wiring of the parts: tests/process",
+    "node/proxy/exchange_tls.c": "inside real connections: tests/process/test_tls.py",
+    "node/proxy/hello.c": "sockets: tests/process/test_tls.py",
+    "node/proxy/sock_tls.c": "handshakes with real peers: tests/process/test_tls.py",
     "node/proxy/upstream_splice.c": "sockets and pipes: tests/process/test_bulk.py",
     "node/proxy/upstream_tls.c": "handshakes with real peers: tests/process/test_reencrypt.py",
 }

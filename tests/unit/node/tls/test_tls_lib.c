@@ -1,6 +1,7 @@
 /*
  * tls_lib: whole handshakes in memory, between two libraries as two nodes have them: names, trust,
  * tickets in domains, client certificates, bytes split anywhere.
+ * covers: tls_lib.c, tls_ticket.c, tls_tickets.c, tls_facts.c
  */
 #include "tests/support/unit.h"
 
