@@ -753,6 +753,7 @@ def test_kept_connections_cost_no_more_calls(pki, tmp_path, show, client):
     calls = gauge.system_calls(nginx, serve)
     nginx.close()
     show(", ".join(f"{name} {count:.2f}" for name, count in sorted(calls.items())))
-    assert calls.get("epoll_ctl", 0) == 0
+    # To a fiftieth: how many connections are watched before they are used differs from run to run.
+    assert calls.get("epoll_ctl", 0) < 0.02
     waits = calls.get("epoll_wait", 0) + calls.get("epoll_pwait", 0)
-    assert round(sum(calls.values()) - waits, 2) <= 4
+    assert sum(calls.values()) - waits < 4.02
