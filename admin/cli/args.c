@@ -30,6 +30,7 @@ static const struct option_row {
     {OPTION_EXPIRES, 0, "expires", "WHEN", "a span (12h, 30d) or a moment (2026-01-31T10:00:00Z)"},
     {OPTION_DESCRIPTION, 0, "description", "TEXT", "what it is for"},
     {OPTION_LIMIT, 0, "limit", "COUNT", "the last ones, at most so many (default: 50)"},
+    {OPTION_REVOKE, 0, "revoke", NULL, "and make all tickets so far useless, everywhere"},
     {OPTION_USER, 0, "user", "NAME", "only of this token, certificate subject or \"uid 1000\""},
     {OPTION_TOKEN, 0, "token", "SECRET",
      "credential for an https:// server; others on this machine can read\n"

@@ -36,6 +36,7 @@ enum option_bit {
     OPTION_SINCE = 1 << 10,
     OPTION_VERSION = 1 << 11,
     OPTION_IN_PARTS = 1 << 12,
+    OPTION_REVOKE = 1 << 13,
 
     OPTION_TOKEN = 1 << 18,
     OPTION_TOKEN_FILE = 1 << 19,

@@ -100,7 +100,8 @@ int cmd_forget(struct cli *cli);
 int cmd_watch(struct cli *cli);
 int cmd_token(struct cli *cli); /* cmd_token.c */
 int cmd_audit(struct cli *cli);
-int cmd_keygen(struct cli *cli); /* cmd_local.c */
+int cmd_tickets(struct cli *cli); /* cmd_tickets.c */
+int cmd_keygen(struct cli *cli);  /* cmd_local.c */
 int cmd_version(struct cli *cli);
 
 /* ?wait=all that was not confirmed: it is written, but whoever asked wants to know. An exit code.

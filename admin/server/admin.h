@@ -49,6 +49,17 @@ struct admin_member {
     uint64_t heard_ms_ago; /* UINT64_MAX: never */
 };
 
+/* A key of session tickets, without what is secret. Times are wall clock. */
+struct admin_ticket_key {
+    char name[2 * 16 + 1]; /* the first hex digits of its name */
+    char creator[64];
+    const char *state; /* "Pending", "Active", "Retiring" */
+    uint64_t epoch;
+    uint64_t created_ms;
+    uint64_t not_before_ms;
+    uint64_t expires_ms; /* 0: not before another key is active */
+};
+
 struct admin_ops {
     /* NULL when there is none. Valid until control returns to the loop. status is up to date. */
     const struct object *(*find)(void *ctx, const struct kind *kind, const char *id);
@@ -84,6 +95,17 @@ struct admin_ops {
      * name fits several. err says which.
      */
     int (*forget)(void *ctx, const char *member, struct err_info *err);
+
+    /* Newest first. Fills at most cap, returns how many there are. */
+    size_t (*ticket_keys)(void *ctx, struct admin_ticket_key *ret_keys, size_t cap);
+
+    /*
+     * A new key of session tickets, to be used as soon as every live node has it; revoke: at once,
+     * and all others are deleted. done as for commit. RC_CONFLICT: off, or too many keys; RC_BUSY,
+     * RC_AGAIN, RC_CLOCK as commit.
+     */
+    int (*rotate_tickets)(void *ctx, bool revoke, bool wait_all, admin_done done, void *arg,
+                          struct err_info *err);
 
     /* False: reason (one line) says what is missing. */
     bool (*ready)(void *ctx, char *reason, size_t size);

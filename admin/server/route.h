@@ -63,5 +63,7 @@ void handle_index(struct call *call);
 void handle_token_create(struct call *call); /* h_tokens.c */
 void handle_openapi(struct call *call);      /* h_openapi.c */
 void handle_audit(struct call *call);        /* h_audit.c */
+void handle_tickets(struct call *call);      /* h_tickets.c */
+void handle_tickets_rotate(struct call *call);
 
 #endif

@@ -224,6 +224,34 @@ static bool is_write_due_later(struct node *node)
     return time_mono_ms() - node->unwritable_since_ms < WRITABLE_WAIT_MS;
 }
 
+void node_write_track(struct node *node, uint64_t token, bool wait_all, admin_done done, void *arg)
+{
+    struct node_write *write = mem_new(sizeof(*write));
+    write->token = token;
+    write->wait_all = wait_all;
+    write->done = done;
+    write->arg = arg;
+    DL_APPEND(node->writing, write);
+}
+
+static size_t op_ticket_keys(void *ctx, struct admin_ticket_key *ret_keys, size_t cap)
+{
+    struct node *node = ctx;
+    return tickets_list(node->tickets, ret_keys, cap);
+}
+
+static int op_rotate_tickets(void *ctx, bool revoke, bool wait_all, admin_done done, void *arg,
+                             struct err_info *err)
+{
+    struct node *node = ctx;
+    uint64_t token = 0;
+    int rc = tickets_rotate(node->tickets, revoke, &token, err);
+    if (rc == RC_OK) {
+        node_write_track(node, token, wait_all, done, arg);
+    }
+    return rc;
+}
+
 static int op_commit(void *ctx, const struct admin_change *changes, size_t count, bool wait_all,
                      admin_done done, void *arg, struct err_info *err)
 {
@@ -253,12 +281,7 @@ static int op_commit(void *ctx, const struct admin_change *changes, size_t count
         rc = gossip_write(gossip_net_core(node->net), packed, count, gossip_net_now(), &token, err);
     }
     if (rc == RC_OK) {
-        struct node_write *write = mem_new(sizeof(*write));
-        write->token = token;
-        write->wait_all = wait_all;
-        write->done = done;
-        write->arg = arg;
-        DL_APPEND(node->writing, write);
+        node_write_track(node, token, wait_all, done, arg);
     }
     for (size_t i = 0; i < count; i++) {
         mem_free(bytes[i]);
@@ -399,6 +422,8 @@ const struct admin_ops node_admin_ops = {
     .settled = op_settled,
     .members = op_members,
     .forget = op_forget,
+    .ticket_keys = op_ticket_keys,
+    .rotate_tickets = op_rotate_tickets,
     .ready = op_ready,
     .revision = op_revision,
     .node_name = op_node_name,

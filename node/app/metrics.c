@@ -161,6 +161,7 @@ void node_metrics(struct node *node, struct buf *out)
     metrics_store(node, out);
     metrics_cluster(node, out);
     gossip_net_metrics(node->net, out);
+    tickets_metrics(node->tickets, out);
     if (node->routing != NULL) {
         routing_metrics(node->routing, out);
     }

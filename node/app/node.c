@@ -111,6 +111,7 @@ static int open_data_plane(struct node *node, struct err_info *err)
     }
     own_ports(node);
     routing_attach(node->routing, node->proxy);
+    tickets_attach(node->tickets);
     return proxy_serve(node->proxy, err);
 }
 
@@ -184,6 +185,7 @@ static void on_before_poll(uv_prepare_t *handle)
     }
     consider_serving(node);
     routing_flush(node->routing);
+    tickets_turn(node->tickets);
     node_deliver(node);
 }
 
@@ -399,6 +401,12 @@ static int start_gossip(struct node *node, const struct key_ring *keys,
         .join_count = node->resolved->cluster_join_count,
         .seed = rng_secret_u64(),
     };
+    tickets_free(node->tickets);
+    node->tickets = NULL;
+    int rc = tickets_new(node, self->id, keys, &node->tickets, err);
+    if (rc != RC_OK) {
+        return rc;
+    }
     return gossip_net_new(&node->loop, &config, &node_gossip_ops, node, &node->net, err);
 }
 
@@ -488,6 +496,8 @@ static void cleanup(struct node *node)
     loop_close_clean(&node->loop);
     gossip_net_free(node->net);
     node->net = NULL;
+    tickets_free(node->tickets);
+    node->tickets = NULL;
     objects_free(node->objects);
     node->objects = NULL;
 }

@@ -18,6 +18,7 @@
 #include "node/app/objects.h"
 #include "node/app/routing.h"
 #include "node/app/settings.h"
+#include "node/app/tickets.h"
 #include "node/net/mailbox.h"
 #include "node/proxy/proxy.h"
 #include "store/store.h"
@@ -77,7 +78,8 @@ struct node {
     bool net_started;
     struct objects *objects;
     struct routing *routing;
-    struct proxy *proxy; /* NULL until SERVING */
+    struct tickets *tickets; /* with net */
+    struct proxy *proxy;     /* NULL until SERVING */
     struct admin *admin;
     struct admin_tls_watch admin_tls; /* with resolved->admin_tls */
     uint64_t change_count; /* counts applied changes; starts at a value no earlier run had */
@@ -126,6 +128,8 @@ void replica_stop(struct node *node); /* joins the store thread and closes the s
 
 extern const struct admin_ops node_admin_ops;
 
+/* A write that gossip_write took: done is called when it ended. */
+void node_write_track(struct node *node, uint64_t token, bool wait_all, admin_done done, void *arg);
 /* A write ended (from within the core): move it on. */
 void node_write_ended(struct node *node, uint64_t token, int rc, uint64_t seq);
 /* Answer what is finished and call who waits for a settled table. Not from within the core. */

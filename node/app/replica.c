@@ -7,6 +7,7 @@
  */
 #include "node/app/node.h"
 #include "node/app/status.h"
+#include "node/app/tickets_row.h"
 #include "node/base/check.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
@@ -38,6 +39,10 @@ static void on_applied(void *ctx, const struct row *row, const struct row *old)
 {
     (void)old; /* the table of objects knows what it held */
     struct node *node = ctx;
+    if (row->kind == TICKETS_ROW_KIND) {
+        tickets_apply(node->tickets, row);
+        return;
+    }
     struct objects_change change;
     objects_apply(node->objects, row, &change);
     if (change.now != NULL || change.before != NULL) {
