@@ -84,6 +84,7 @@ def test_what_a_backend_demands_can_be_changed_live(node, unique, pki, origins):
     for tls in (demands(pki, ca="other"), demands(pki, name="elsewhere.test")):
         put(node, unique, origin.address, tls=tls)
         serves(node, unique, 502)
+    until(lambda: "hostname mismatch: expected elsewhere.test" in node.log(), "the log says why")
     put(node, unique, origin.address, tls=demands(pki, ca="other", verify="Skip"))
     serves(node, unique, 200)
     put(node, unique, origin.address, tls=demands(pki))
