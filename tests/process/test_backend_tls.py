@@ -91,6 +91,22 @@ def test_what_a_backend_demands_can_be_changed_live(node, unique, pki, origins):
     serves(node, unique, 200)
 
 
+def test_certificates_of_our_own_are_named(node, unique, pki, origins):
+    own = pki.leaf("router.test", label="client", usage="clientAuth")
+    origin = origins(client_ca=pki.authority())
+    certificate = {"kind": "Certificate", "metadata": {"name": "own", "namespace": unique},
+                   "spec": {"chain": text(own.cert), "key": text(own.key)}}
+    try:
+        put(node, unique, origin.address, more=[certificate],
+            tls=demands(pki, clientCertificate="own"))
+    except AssertionError as refusal:
+        if "Certificate" in str(refusal) and "kind" in str(refusal):
+            pytest.skip("certificates are no objects of this version")
+        raise
+    serves(node, unique, 200)
+    assert origin.connections[0][3]["subject"] == ((("commonName", "router.test"),),)
+
+
 @pytest.mark.parametrize("kind", ["Tcp", "Http"])
 def test_checks_speak_tls_as_the_backend_does(node, unique, pki, origins, kind):
     origin = origins()
