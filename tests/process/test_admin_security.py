@@ -181,6 +181,8 @@ _TABLE = [
     ("DELETE", "/v1/tokens/made", None, (401, 403, 403, 200, 403, 403)),
     ("POST", "/v1/apply", {"kind": "Settings", "metadata": {"name": "default"}, "spec": {}},
      (401, 403, 403, 200, 403, 403)),
+    ("GET", "/v1/tickets", None, (401, 200, 200, 200, 403, 403)),
+    ("POST", "/v1/tickets/rotate", {}, (401, 403, 403, 200, 403, 403)),
     ("GET", "/v1/audit", None, (401, 403, 403, 200, 403, 403)),
     ("DELETE", _IN_BANK, None, (401, 403, 200, 404, 403, 403)),
     ("DELETE", _IN_SHOP, None, (401, 403, 200, 404, 403, 404)),
