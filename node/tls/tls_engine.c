@@ -39,6 +39,7 @@ struct tls_engine {
     int peer_alert;
     bool end_sent;
     bool ticket_due; /* server: goes out with the first data */
+    bool tidy_due;   /* a ticket went out: see tidy */
 };
 
 /* ---- the BIO ---- */
@@ -312,7 +313,21 @@ static int read_plain(struct tls_engine *eng, struct buf *plain)
 static void begin_ticket(struct tls_engine *eng)
 {
     eng->ticket_due = false;
+    eng->tidy_due = true;
     (void)SSL_new_session_ticket(eng->ssl); /* fails when none can be sent now */
+}
+
+/* Making a ticket takes a read buffer of 16 kB, which an idle connection would keep: a read that
+ * finds nothing gives it back. SSL_free_buffers would, too, but not mind a record that has come in
+ * part (CVE-2024-4741). */
+static void tidy(struct tls_engine *eng)
+{
+    char none;
+    size_t got = 0;
+    eng->tidy_due = false;
+    if (SSL_has_pending(eng->ssl) == 0) {
+        (void)SSL_peek_ex(eng->ssl, &none, sizeof(none), &got); /* there is no input */
+    }
 }
 
 int tls_engine_feed(struct tls_engine *eng, const uint8_t *in, size_t len, size_t *ret_used,
@@ -366,6 +381,9 @@ int tls_engine_write(struct tls_engine *eng, const void *plain, size_t len, size
         }
         *ret_used += done;
     }
+    if (UNLIKELY(eng->tidy_due)) {
+        tidy(eng);
+    }
     return RC_OK;
 }
 
@@ -376,7 +394,9 @@ void tls_engine_ticket(struct tls_engine *eng)
     }
     tls_err_clear();
     begin_ticket(eng);
-    (void)SSL_do_handshake(eng->ssl); /* writes it; a full cipher keeps it for the next write */
+    if (SSL_do_handshake(eng->ssl) == 1) { /* else a full cipher keeps it for the next write */
+        tidy(eng);
+    }
     tls_err_clear();
 }
 
