@@ -28,6 +28,23 @@ static void check_certificate_id(struct faults *faults, const char *field, const
     }
 }
 
+/* Short ones are for tests; a ticket outlives its key's use by its life, not more. */
+static void check_tickets(struct faults *faults, const Skein__SettingsTickets *tickets)
+{
+    const uint64_t day_ms = 86400000;
+    if (tickets == NULL) {
+        return;
+    }
+    size_t mark = faults_enter(faults, "tickets");
+    check_duration(faults, "rotation", tickets->rotation, 1000, 30 * day_ms);
+    check_duration(faults, "life", tickets->life, 1000, 7 * day_ms);
+    uint64_t rotation_ms = tickets->rotation != NULL ? tickets->rotation->ms : day_ms / 2;
+    if (tickets->life != NULL && tickets->life->ms > rotation_ms) {
+        fault_field(faults, "life", "is above rotation (12h when unset)");
+    }
+    faults_leave(faults, mark);
+}
+
 static void check_tls(struct faults *faults, const Skein__SettingsTls *tls)
 {
     if (tls == NULL) {
@@ -53,6 +70,7 @@ static void check_tls(struct faults *faults, const Skein__SettingsTls *tls)
     check_text_list(faults, "groups", tls->groups, tls->n_groups);
     check_certificate_id(faults, "defaultCertificate", tls->default_certificate);
     check_client_auth(faults, tls->client_auth);
+    check_tickets(faults, tls->tickets);
     faults_leave(faults, mark);
 }
 

@@ -84,6 +84,7 @@ UNTESTED = {
     "node/app/node.c": "wiring of the parts: tests/process",
     "node/app/replica.c": "wiring of the parts: tests/process",
     "node/app/admin_ops.c": "wiring of the parts: tests/process",
+    "node/app/tickets.c": "wiring of the parts: tests/process/test_tickets.py",
     "node/app/metrics.c": "wiring of the parts: tests/process",
     "node/proxy/exchange_tls.c": "inside real connections: tests/process/test_tls.py",
     "node/proxy/hello.c": "sockets: tests/process/test_tls.py",

@@ -47,6 +47,8 @@ struct fake {
     bool not_ready;
     unsigned commits; /* accepted */
     bool waited;      /* the last commit asked for all nodes */
+    unsigned rotated; /* ticket keys */
+    bool revoked;     /* with the last of them */
 };
 
 static inline int fake_find_idx(struct fake *fake, const struct kind *kind, const char *id,
@@ -263,6 +265,38 @@ static inline int fake_forget(void *ctx, const char *member, struct err_info *er
     return strcmp(member, "r2") == 0 ? RC_OK : err_set(err, RC_NOT_FOUND, "no member of that name");
 }
 
+static inline size_t fake_ticket_keys(void *ctx, struct admin_ticket_key *ret_keys, size_t cap)
+{
+    const struct admin_ticket_key key = {.name = "0a1b2c3d",
+                                         .creator = "r1",
+                                         .state = "Active",
+                                         .epoch = 1 + ((struct fake *)ctx)->rotated,
+                                         .created_ms = 1790000000000,
+                                         .not_before_ms = 1790000000000};
+    if (cap > 0) {
+        ret_keys[0] = key;
+    }
+    return 1;
+}
+
+/* Ends as a commit does. */
+static inline int fake_rotate_tickets(void *ctx, bool revoke, bool wait_all, admin_done done,
+                                      void *arg, struct err_info *err)
+{
+    struct fake *fake = ctx;
+    if (fake->commit_rc != RC_OK) {
+        return err_set(err, fake->commit_rc, "%s", fake->text != NULL ? fake->text : "");
+    }
+    struct fake_commit *commit = &fake->pending[fake->pending_count++];
+    *commit = (struct fake_commit){
+        .changes = mem_array(1, sizeof(*commit->changes)), .done = done, .arg = arg};
+    fake->rotated++;
+    fake->revoked = revoke;
+    fake->waited = wait_all;
+    fake_wake(fake);
+    return RC_OK;
+}
+
 static inline bool fake_ready(void *ctx, char *reason, size_t size)
 {
     struct fake *fake = ctx;
@@ -295,6 +329,8 @@ static const struct admin_ops fake_ops UNUSED = {
     .settled = fake_settled,
     .members = fake_members,
     .forget = fake_forget,
+    .ticket_keys = fake_ticket_keys,
+    .rotate_tickets = fake_rotate_tickets,
     .ready = fake_ready,
     .revision = fake_revision,
     .node_name = fake_node_name,
@@ -309,6 +345,8 @@ static const struct admin_ops fake_ops_each_only UNUSED = {
     .settled = fake_settled,
     .members = fake_members,
     .forget = fake_forget,
+    .ticket_keys = fake_ticket_keys,
+    .rotate_tickets = fake_rotate_tickets,
     .ready = fake_ready,
     .revision = fake_revision,
     .node_name = fake_node_name,
