@@ -1,7 +1,7 @@
 /*
  * The commands against a scripted server on loopback: what they ask, what they print, how they end.
  * covers: client.c files.c cmd_get.c cmd_describe.c cmd_apply.c cmd_delete.c cmd_cluster.c
- * cmd_token.c
+ * cmd_token.c cmd_tickets.c
  */
 #include "tests/support/unit.h"
 
@@ -479,6 +479,30 @@ static void test_tokens_are_listed_and_revoked(void **state)
     assert_string_equal(out_text, "token t is revoked\n");
 }
 
+static void test_ticket_keys(void **state)
+{
+    (void)state;
+    static const char keys[] = "{\"items\":[{\"name\":\"0a1b2c3d\",\"state\":\"Active\"}]}";
+    expect_request(200, keys);
+    assert_int_equal(run("tickets"), 0);
+    assert_true(asked(0, "GET /v1/tickets HTTP/1.1"));
+    assert_non_null(strstr(out_text, "0a1b2c3d"));
+    next_run();
+    expect_request(200, keys);
+    assert_int_equal(run("tickets -o json rotate --revoke --wait"), 0);
+    assert_true(asked(0, "POST /v1/tickets/rotate?wait=all HTTP/1.1"));
+    assert_non_null(strstr(script.requests[0], "{\"revoke\": true}"));
+    assert_non_null(strstr(out_text, "\"state\": \"Active\""));
+    next_run();
+    expect_request(202, "{\"items\":[],\"unconfirmed\":\"r3 did not\"}");
+    assert_int_equal(run("tickets rotate"), 1);
+    assert_true(asked(0, "POST /v1/tickets/rotate HTTP/1.1"));
+    assert_non_null(strstr(err_text, "r3 did not"));
+    next_run();
+    assert_int_equal(run("tickets --revoke"), 2);
+    assert_int_equal(run("tickets turn"), 2);
+}
+
 static void test_audit(void **state)
 {
     (void)state;
@@ -539,6 +563,7 @@ int main(void)
         TEST(test_answers_of_something_else),
         TEST(test_tokens),
         TEST(test_tokens_are_listed_and_revoked),
+        TEST(test_ticket_keys),
         TEST(test_audit),
         TEST(test_credentials),
     };

@@ -2,7 +2,7 @@
  * The server over a real socket and a fake node: requests as bytes, answers as bytes.
  *
  * Client and server share the thread: the loop runs until the client has what it waits for.
- * covers: conn.c call.c write.c h_objects.c h_list.c h_watch.c h_node.c
+ * covers: conn.c call.c write.c h_objects.c h_list.c h_watch.c h_node.c h_tickets.c
  */
 #include "tests/support/unit.h"
 
@@ -264,6 +264,33 @@ static void test_wait_all(void **state)
     assert_non_null(strstr(answer_text, "r3 did not confirm"));
     fake.done_rc = RC_OK;
     expect("PUT " PATH_A "?wait=some", "", ROUTE_A, 400, "accepted: all");
+}
+
+static void test_ticket_keys(void **state)
+{
+    (void)state;
+    expect("GET /v1/tickets", "", "", 200, "\"state\":\"Active\"");
+    assert_non_null(strstr(answer_text, "\"epoch\":1,\"created\":\"2026-"));
+    assert_null(strstr(answer_text, "expires"));
+    expect("POST /v1/tickets/rotate", "", "", 200, "\"epoch\":2");
+    assert_false(fake.revoked);
+    expect("POST /v1/tickets/rotate?wait=all", "", "{\"revoke\": true}", 200, "\"epoch\":3");
+    assert_true(fake.revoked && fake.waited);
+    expect("POST /v1/tickets/rotate", "", "{\"revoke\": 1}", 400, "or nothing");
+    expect("POST /v1/tickets/rotate", "", "{\"other\": true}", 400, "or nothing");
+    expect("POST /v1/tickets/rotate", "", "[]", 400, "or nothing");
+    expect("POST /v1/tickets/rotate?wait=one", "", "", 400, "accepted: all");
+    assert_int_equal(fake.rotated, 2);
+    fake.done_rc = RC_TIMEOUT;
+    fake.text = "r3 did not confirm";
+    expect("POST /v1/tickets/rotate?wait=all", "", "", 202, "\"unconfirmed\":\"r3 did not");
+    fake.done_rc = RC_IO;
+    expect("POST /v1/tickets/rotate", "", "", 500, "r3 did not");
+    fake.done_rc = RC_OK;
+    fake.commit_rc = RC_CONFLICT;
+    expect("POST /v1/tickets/rotate", "", "", 409, "r3 did not");
+    fake.commit_rc = RC_AGAIN;
+    expect("POST /v1/tickets/rotate", "", "", 503, "r3 did not");
 }
 
 static void test_lists_and_pages(void **state)
@@ -737,6 +764,7 @@ int main(void)
         TEST(test_commit_failures_have_their_status),
         TEST(test_a_busy_object_is_planned_again),
         TEST(test_wait_all),
+        TEST(test_ticket_keys),
         TEST(test_lists_and_pages),
         TEST(test_long_lists_come_in_chunks),
         TEST(test_watch),
