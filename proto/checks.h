@@ -79,5 +79,9 @@ void validate_endpoint(const ProtobufCMessage *message, struct faults *faults);
 void validate_settings(const ProtobufCMessage *message, struct faults *faults);
 void validate_node(const ProtobufCMessage *message, struct faults *faults);
 void validate_token(const ProtobufCMessage *message, struct faults *faults);
+void validate_certificate(const ProtobufCMessage *message, struct faults *faults);
+
+/* A chain that stays keeps the key that a document leaves out. */
+void certificate_keep_keys(ProtobufCMessage *now, const ProtobufCMessage *before);
 
 #endif

@@ -2,10 +2,9 @@
  * The table of kinds. Everything that knows all kinds reads it from here: the API's paths, the
  * CLI's names, the numbers on disk and on the wire.
  *
- * Numbers of kinds to come, so that nobody takes them: 8 Certificate, 9 Shard,
- * 10 VirtualAddress. 12 to 31 are kept for further kinds; 32 to 255 for replicated rows
- * that are not objects (ticket keys, revocations). A number is never given to another meaning, also
- * when its kind is gone.
+ * Numbers of kinds to come, so that nobody takes them: 9 Shard, 10 VirtualAddress. 12 to 31 are
+ * kept for further kinds; 32 to 255 for replicated rows that are not objects (ticket keys,
+ * revocations). A number is never given to another meaning, also when its kind is gone.
  */
 #include "proto/checks.h"
 #include "proto/object.h"
@@ -29,6 +28,7 @@ ASSERT_SHAPE(Skein__Settings);
 ASSERT_SHAPE(Skein__Node);
 ASSERT_SHAPE(Skein__TcpRoute);
 ASSERT_SHAPE(Skein__Token);
+ASSERT_SHAPE(Skein__Certificate);
 
 const struct kind kinds[] = {
     {.number = 1,
@@ -92,6 +92,17 @@ const struct kind kinds[] = {
      .validate = validate_tcp_route,
      .columns = "PORT=spec.port BACKENDS=spec.to[].backend ADMITTED=status.admitted "
                 "REASON=status.reason"},
+    {.number = 8,
+     .name = "Certificate",
+     .plural = "certificates",
+     .alias = "cert",
+     .namespaced = true,
+     .descriptor = &skein__certificate__descriptor,
+     .validate = validate_certificate,
+     .secrets = "spec.key spec.also[].key",
+     .keep_secrets = certificate_keep_keys,
+     .columns = "NAMES=status.names KEY=status.keyType EXPIRES=status.notAfter "
+                "EXPIRED=status.expired ROUTES=status.routes"},
     {.number = 11,
      .name = "Token",
      .plural = "tokens",
@@ -99,6 +110,7 @@ const struct kind kinds[] = {
      .namespaced = false,
      .descriptor = &skein__token__descriptor,
      .validate = validate_token,
+     .secrets = "spec.hash",
      .columns = "ROLE=spec.role NAMESPACE=spec.namespace EXPIRES=spec.expires "
                 "EXPIRED=status.expired DESCRIPTION=spec.description"},
     {.name = NULL},

@@ -39,6 +39,12 @@ struct kind {
     const ProtobufCMessageDescriptor *descriptor;
     /* Kind-specific checks of a complete message; adds to faults. */
     void (*validate)(const ProtobufCMessage *message, struct faults *faults);
+    /* Fields that go in and never come out, "spec.key spec.also[].key"; NULL: none. A kind that has
+     * some is sealed at rest and on its way. */
+    const char *secrets;
+    /* Take secrets that a document leaves out from what is stored, where they still fit; NULL: the
+     * kind has none to keep. */
+    void (*keep_secrets)(ProtobufCMessage *now, const ProtobufCMessage *before);
     /* Columns of `skeinctl get`: "HOST=spec.host PATH=spec.path ...". */
     const char *columns;
 };

@@ -158,6 +158,11 @@ static const struct offer {
 
     {"Node", "labels", NULL},
 
+    {"Certificate", "chain", NULL},
+    {"Certificate", "key", NULL},
+    {"Certificate", "ocsp", NULL},
+    {"Certificate", "also", NULL},
+
     {"Token", "role", NULL},
     {"Token", "namespace", NULL},
     {"Token", "expires", NULL},

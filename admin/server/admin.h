@@ -83,6 +83,11 @@ struct admin_ops {
     int (*commit)(void *ctx, const struct admin_change *changes, size_t count, bool wait_all,
                   admin_done done, void *arg, struct err_info *err);
 
+    /* What is wrong with a complete message that texts do not tell: certificates, keys, words of
+     * TLS. Adds to faults. NULL: nothing is looked at. */
+    void (*check)(void *ctx, const struct kind *kind, const ProtobufCMessage *message,
+                  struct faults *faults);
+
     /* Call back once after the next write ended (at once through the loop when none is pending). */
     void (*settled)(void *ctx, void (*callback)(void *arg), void *arg);
 

@@ -7,6 +7,7 @@
 #include "node/base/hashtable.h"
 #include "node/base/mem.h"
 #include "proto/diff.h"
+#include "proto/fault.h"
 #include "proto/json.h"
 
 #include <stdio.h>
@@ -235,17 +236,80 @@ static void set_shown_endpoints(json_t *form, json_t *endpoints)
     (void)json_object_set_new(spec, "endpoints", endpoints);
 }
 
+/* What is to be stored: the request's message, with what it may leave out. */
+static const struct object_message *
+complete(struct planner *planner, const struct plan_request *request, const struct object *present)
+{
+    if (present == NULL || request->kind->keep_secrets == NULL) {
+        return request->message;
+    }
+    ProtobufCMessage *copy = message_copy(&request->message->base);
+    request->kind->keep_secrets(copy, &present->message->base);
+    plan_own(planner->plan, NULL, copy);
+    return (const struct object_message *)(const void *)copy;
+}
+
+/* Do they differ in what is never shown? The entry says where, not what. */
+static void add_secret_change(const struct kind *kind, const struct object_message *before,
+                              const struct object_message *after, json_t *diff)
+{
+    if (kind->secrets == NULL || json_array_size(diff) > 0) {
+        return;
+    }
+    json_t *old = object_to_json(kind, &before->base);
+    json_t *new = object_to_json(kind, &after->base);
+    show_strip(old);
+    show_strip(new);
+    json_t *full = object_diff(old, new);
+    size_t i;
+    json_t *entry;
+    json_array_foreach(full, i, entry)
+    {
+        json_t *bare = json_object();
+        (void)json_object_set(bare, "path", json_object_get(entry, "path"));
+        (void)json_object_set_new(bare, "new", json_string("(hidden)"));
+        (void)json_array_append_new(diff, bare);
+    }
+    json_decref(full);
+    json_decref(old);
+    json_decref(new);
+}
+
+/* What the node says of a message that is about to be written. */
+static void check_message(struct planner *planner, const struct plan_request *request,
+                          const struct object_message *message)
+{
+    const struct admin_ops *ops = planner->view->ops;
+    if (ops->check == NULL) {
+        return;
+    }
+    struct faults faults;
+    faults_init(&faults);
+    ops->check(planner->view->ctx, request->kind, &message->base, &faults);
+    if (faults_any(&faults)) {
+        json_t *members = plan_request_members(request);
+        problem_add_faults(planner->problem, request->label, members, &faults);
+        json_decref(members);
+    }
+    faults_deinit(&faults);
+}
+
 static void plan_put(struct planner *planner, const struct plan_request *request,
                      struct plan_result *result)
 {
     const struct object *present = view_find(planner->view, request->kind, request->id);
-    json_t *after = stored_form(request->kind, request->message);
+    const struct object_message *message = complete(planner, request, present);
+    json_t *after = stored_form(request->kind, message);
     json_t *before = present != NULL ? stored_form(present->kind, present->message) : NULL;
     json_t *diff = object_diff(before, after);
+    if (present != NULL) {
+        add_secret_change(request->kind, present->message, message, diff);
+    }
     result->action = present == NULL ? PLAN_CREATED : PLAN_UNCHANGED;
     if (present == NULL || json_array_size(diff) > 0) {
         result->action = present == NULL ? PLAN_CREATED : PLAN_CONFIGURED;
-        add_change(planner->plan, request->kind, request->id, request->message);
+        check_message(planner, request, message);
+        add_change(planner->plan, request->kind, request->id, message);
     }
     if (kind_is_backend(request->kind)) {
         json_t *shown = planner->with_diff ? json_array() : NULL;

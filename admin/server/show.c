@@ -121,10 +121,39 @@ static void set_time(json_t *metadata, const char *name, uint64_t hlc)
     }
 }
 
+/* path: "spec.key", "spec.also[].key". */
+static void hide_path(json_t *object, const char *path, size_t len)
+{
+    enum { NAME_SIZE = 64 };
+    char name[NAME_SIZE];
+    const char *dot = memchr(path, '.', len);
+    size_t step = dot != NULL ? (size_t)(dot - path) : len;
+    bool is_list = step > 2 && memcmp(path + step - 2, "[]", 2) == 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)(is_list ? step - 2 : step), path);
+    if (dot == NULL) {
+        (void)json_object_del(object, name); /* absent is fine */
+        return;
+    }
+    json_t *next = json_object_get(object, name);
+    if (!is_list) {
+        hide_path(next, dot + 1, len - step - 1);
+        return;
+    }
+    size_t i;
+    json_t *item;
+    json_array_foreach(next, i, item)
+    {
+        hide_path(item, dot + 1, len - step - 1);
+    }
+}
+
 void show_hide(const struct kind *kind, json_t *shown)
 {
-    if (kind_is_token(kind)) {
-        (void)json_object_del(json_object_get(shown, "spec"), "hash");
+    const char *path = kind->secrets != NULL ? kind->secrets : "";
+    while (*path != '\0') {
+        size_t len = strcspn(path, " ");
+        hide_path(shown, path, len);
+        path += len + strspn(path + len, " ");
     }
 }
 

@@ -45,7 +45,7 @@ json_t *show_object(const struct view *view, const struct object *object);
 /* Without status and server-set metadata: what export gives and apply takes. A new reference. */
 json_t *show_bare(const struct view *view, const struct object *object);
 
-/* Take out what is never shown: the hash of a Token. */
+/* Take out what is never shown: the secrets of the kind. */
 void show_hide(const struct kind *kind, json_t *shown);
 
 /* Take status and server-set metadata out of a shown object. */

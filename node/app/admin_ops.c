@@ -190,8 +190,29 @@ static int op_forget(void *ctx, const char *text, struct err_info *err)
 
 /* ---- writing ---- */
 
-static int pack_change(const struct admin_change *change, struct gossip_change *ret_change,
-                       uint8_t **ret_bytes, struct err_info *err)
+/* Replace the packed form by the sealed one. */
+static int seal_change(struct row_seal *seal, struct gossip_change *change, uint8_t **bytes,
+                       struct err_info *err)
+{
+    size_t len = change->value_len + SEAL_OVERHEAD;
+    if (len > ROW_VALUE_MAX) {
+        return err_set(err, RC_TOO_BIG, "%s is %zu bytes; at most %d are accepted", change->id, len,
+                       ROW_VALUE_MAX);
+    }
+    uint8_t *sealed = mem_new(len);
+    const struct seal_row row = {.kind = change->kind, .id = change->id, .id_len = change->id_len};
+    row_seal_close(seal, &row, *bytes, change->value_len, sealed);
+    crypto_wipe(*bytes, change->value_len);
+    mem_free(*bytes);
+    *bytes = sealed;
+    change->value = sealed;
+    change->value_len = len;
+    change->flags = ROW_SECRET;
+    return RC_OK;
+}
+
+static int pack_change(const struct node *node, const struct admin_change *change,
+                       struct gossip_change *ret_change, uint8_t **ret_bytes, struct err_info *err)
 {
     *ret_change = (struct gossip_change){
         .kind = change->kind->number,
@@ -202,11 +223,11 @@ static int pack_change(const struct admin_change *change, struct gossip_change *
         ret_change->flags = ROW_TOMBSTONE;
         return RC_OK;
     }
-    if (change->kind->descriptor == &skein__token__descriptor) {
-        ret_change->flags = ROW_SECRET;
-    }
     int rc = object_pack(change->kind, change->message, ret_bytes, &ret_change->value_len, err);
     ret_change->value = *ret_bytes;
+    if (rc == RC_OK && change->kind->secrets != NULL) {
+        rc = seal_change(node->seal, ret_change, ret_bytes, err);
+    }
     return rc;
 }
 
@@ -274,7 +295,7 @@ static int op_commit(void *ctx, const struct admin_change *changes, size_t count
     uint8_t **bytes = mem_array(count, sizeof(*bytes));
     int rc = RC_OK;
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
-        rc = pack_change(&changes[i], &packed[i], &bytes[i], err);
+        rc = pack_change(node, &changes[i], &packed[i], &bytes[i], err);
     }
     uint64_t token = 0;
     if (rc == RC_OK) {

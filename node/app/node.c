@@ -460,6 +460,7 @@ static int start_replica(struct node *node, const struct key_ring *keys, struct 
     routing_observe(node->routing, &node->loop, &resolver_system, NULL);
     objects_free(node->objects);
     node->objects = objects_new();
+    objects_use_seal(node->objects, node->seal);
     rc = replica_reopen_empty(node, reason.text, &self, err);
     return rc != RC_OK ? rc : start_gossip(node, keys, &self, err);
 }
@@ -472,7 +473,13 @@ static int start_all(struct node *node, struct err_info *err)
         node->exit_code = NODE_EXIT_KEY;
         return rc;
     }
-    rc = start_replica(node, &keys, err);
+    rc = row_seal_new(&keys, &node->seal, err);
+    if (rc == RC_OK) {
+        objects_use_seal(node->objects, node->seal);
+        rc = start_replica(node, &keys, err);
+    } else {
+        node->seal = NULL;
+    }
     rc = rc != RC_OK ? rc : routing_use_keys(node->routing, &keys, err);
     key_ring_wipe(&keys);
     if (rc != RC_OK) {
@@ -500,6 +507,8 @@ static void cleanup(struct node *node)
     node->tickets = NULL;
     objects_free(node->objects);
     node->objects = NULL;
+    row_seal_free(node->seal);
+    node->seal = NULL;
 }
 
 int node_run(const struct settings *settings, const struct settings_resolved *resolved)

@@ -17,6 +17,7 @@
 #include "node/app/admin_tls.h"
 #include "node/app/objects.h"
 #include "node/app/routing.h"
+#include "node/app/row_seal.h"
 #include "node/app/settings.h"
 #include "node/app/tickets.h"
 #include "node/net/mailbox.h"
@@ -76,6 +77,7 @@ struct node {
 
     struct gossip_net *net;
     bool net_started;
+    struct row_seal *seal; /* of secret rows; outlives objects */
     struct objects *objects;
     struct routing *routing;
     struct tickets *tickets; /* with net */

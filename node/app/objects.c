@@ -4,6 +4,7 @@
  */
 #include "node/app/objects.h"
 
+#include "node/app/row_seal.h"
 #include "node/base/check.h"
 #include "node/base/hashtable.h"
 #include "node/base/log.h"
@@ -32,12 +33,18 @@ struct kind_table {
 
 struct objects {
     struct kind_table kinds[KIND_NUMBERS];
+    struct row_seal *seal; /* NULL: nothing is sealed */
     uint64_t damaged;
 };
 
 struct objects *objects_new(void)
 {
     return mem_new(sizeof(struct objects));
+}
+
+void objects_use_seal(struct objects *objects, struct row_seal *seal)
+{
+    objects->seal = seal;
 }
 
 static void entry_free(struct entry *entry)
@@ -98,13 +105,31 @@ static void set_server_fields(struct object *object, const struct row *row)
     set_time(&metadata->modified, hlc_wall_ms(row->hlc));
 }
 
+/* The message in a row, out of its seal when its kind is secret. */
+static int unpack(const struct objects *objects, const struct kind *kind, const struct row *row,
+                  struct object_message **ret_message, struct err_info *err)
+{
+    if (objects->seal == NULL || kind->secrets == NULL) {
+        return object_unpack(kind, row->value, row->value_len, ret_message, err);
+    }
+    uint8_t *plain = mem_new(MAX(row->value_len, (size_t)1));
+    const struct seal_row whose = {.kind = row->kind, .id = row->id, .id_len = row->id_len};
+    int rc = row_seal_open(objects->seal, &whose, row->value, row->value_len, plain, err);
+    if (rc == RC_OK) {
+        rc = object_unpack(kind, plain, row->value_len - SEAL_OVERHEAD, ret_message, err);
+    }
+    crypto_wipe(plain, row->value_len);
+    mem_free(plain);
+    return rc;
+}
+
 /* NULL when the row does not unpack to an object of its id. */
 static struct entry *entry_new(struct objects *objects, const struct kind *kind,
                                const struct row *row)
 {
     struct err_info err = {0};
     struct object_message *message = NULL;
-    int rc = object_unpack(kind, row->value, row->value_len, &message, &err);
+    int rc = unpack(objects, kind, row, &message, &err);
     char id[OBJECT_ID_MAX + 1];
     if (rc == RC_OK && (object_id(kind, message->metadata, id) != row->id_len ||
                         memcmp(id, row->id, row->id_len) != 0)) {

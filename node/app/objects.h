@@ -13,8 +13,14 @@
 
 struct objects;
 
+struct row_seal;
+
 struct objects *objects_new(void);
 void objects_free(struct objects *objects);
+
+/* Open the values of secret kinds with this from now on; borrowed. Without this call they are taken
+ * as they are. */
+void objects_use_seal(struct objects *objects, struct row_seal *seal);
 
 /* What one row changed. Either may be NULL. */
 struct objects_change {
