@@ -8,7 +8,8 @@
 #include "node/app/tickets.h"
 
 #include "node/app/node.h"
-#include "node/app/tickets_seal.h"
+#include "node/app/row_seal.h"
+#include "node/app/tickets_row.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
 #include "node/base/rng.h"
@@ -21,13 +22,14 @@
 
 enum {
     TURN_MS = 100,
+    SEALED_BYTES = TICKETS_FORM_BYTES + SEAL_OVERHEAD,
     NAME_SHOWN = 8, /* hex digits that tell keys apart for people */
 };
 
 struct tickets {
     struct node *node;
     struct tickets_core *core;
-    struct tickets_seal *seal;
+    struct row_seal *seal;
     struct tickets_member *members; /* scratch */
     size_t member_size;
     uint64_t turned_ms; /* monotonic; 0: a row came since */
@@ -37,8 +39,8 @@ struct tickets {
 int tickets_new(struct node *node, uint64_t self, const struct key_ring *keys,
                 struct tickets **ret_tickets, struct err_info *err)
 {
-    struct tickets_seal *seal;
-    int rc = tickets_seal_new(keys, &seal, err);
+    struct row_seal *seal;
+    int rc = row_seal_new(keys, &seal, err);
     if (rc != RC_OK) {
         return rc;
     }
@@ -56,7 +58,7 @@ void tickets_free(struct tickets *tickets)
         return;
     }
     tickets_core_free(tickets->core);
-    tickets_seal_free(tickets->seal);
+    row_seal_free(tickets->seal);
     mem_free(tickets->members);
     mem_free(tickets);
 }
@@ -71,7 +73,11 @@ static int open_row(struct tickets *tickets, const struct row *row, struct ticke
     if (tickets_row_name(row->id, row->id_len, name) != RC_OK) {
         return err_set(err, RC_CORRUPT, "its id is no name of a key");
     }
-    int rc = tickets_seal_open(tickets->seal, row->id, row->value, row->value_len, form, err);
+    if (row->value_len != SEALED_BYTES) {
+        return err_set(err, RC_CORRUPT, "it has %u bytes; wants %d", row->value_len, SEALED_BYTES);
+    }
+    const struct seal_row of = {TICKETS_ROW_KIND, row->id, row->id_len};
+    int rc = row_seal_open(tickets->seal, &of, row->value, row->value_len, form, err);
     rc = rc == RC_OK ? tickets_row_decode(form, sizeof(form), ret_key, err) : rc;
     if (rc == RC_OK && memcmp(ret_key->name, name, sizeof(name)) != 0) {
         rc = err_set(err, RC_CORRUPT, "it holds the key of another name");
@@ -182,7 +188,7 @@ void tickets_attach(struct tickets *tickets)
 struct batch {
     struct gossip_change changes[TICKETS_HELD_MAX + 1];
     char ids[TICKETS_HELD_MAX + 1][TICKETS_ID_LEN + 1];
-    uint8_t value[TICKETS_SEALED_BYTES];
+    uint8_t value[SEALED_BYTES];
     size_t count;
 };
 
@@ -203,7 +209,8 @@ static void batch_make(struct tickets *tickets, struct batch *batch, const struc
     rng_secret(key.secret, sizeof(key.secret));
     tickets_row_id(key.name, id);
     tickets_row_encode(&key, bytes);
-    tickets_seal_close(tickets->seal, id, bytes, batch->value);
+    const struct seal_row of = {TICKETS_ROW_KIND, id, TICKETS_ID_LEN};
+    row_seal_close(tickets->seal, &of, bytes, sizeof(bytes), batch->value);
     crypto_wipe(&key, sizeof(key));
     crypto_wipe(bytes, sizeof(bytes));
     batch->changes[batch->count++] = (struct gossip_change){.kind = TICKETS_ROW_KIND,
