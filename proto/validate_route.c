@@ -85,6 +85,21 @@ static void check_tls(struct faults *faults, const Skein__RouteSpec *spec)
             fault_field(faults, "insecure", "Allow is not one of Deny, Redirect of a Passthrough");
         }
     }
+    bool custom = tls->has_profile && tls->profile == SKEIN__TLS_PROFILE__Custom;
+    const char *unless_custom = "unless profile is Custom";
+    check_absent(faults, "minVersion", !custom && tls->min_version != NULL, unless_custom);
+    check_absent(faults, "ciphers", !custom && tls->n_ciphers != 0, unless_custom);
+    check_absent(faults, "ciphersuites", !custom && tls->n_ciphersuites != 0, unless_custom);
+    check_absent(faults, "groups", !custom && tls->n_groups != 0, unless_custom);
+    check_absent(faults, "tickets", !is_terminated(spec) && tls->has_tickets,
+                 "unless termination is Edge or Reencrypt");
+    bool by_name = !tls->has_verify || tls->verify == SKEIN__ROUTE_TLS__VERIFY__Full;
+    if (reencrypt && by_name && tls->server_name == NULL && spec->host != NULL &&
+        spec->host[0] == '*') {
+        fault_field(
+            faults, "serverName",
+            "is missing; a wildcard host does not say by which name endpoints are verified");
+    }
     check_name(faults, "certificate", tls->certificate, NAME_LONG_MAX_BYTES);
     check_pem(faults, "destinationCa", tls->destination_ca, "CERTIFICATE");
     check_server_name(faults, "serverName", tls->server_name);

@@ -5,6 +5,7 @@
  * until every live member acknowledged it), finished (its answer is due at the end of the loop
  * turn, since the core must not be entered from within its own ops).
  */
+#include "node/app/check_tls.h"
 #include "node/app/node.h"
 #include "node/app/status.h"
 #include "node/base/check.h"
@@ -312,6 +313,13 @@ static int op_commit(void *ctx, const struct admin_change *changes, size_t count
     return rc;
 }
 
+static void op_check(void *ctx, const struct kind *kind, const ProtobufCMessage *message,
+                     struct faults *faults)
+{
+    (void)ctx;
+    check_tls(kind, message, faults);
+}
+
 static void op_settled(void *ctx, void (*callback)(void *arg), void *arg)
 {
     struct node *node = ctx;
@@ -440,6 +448,7 @@ const struct admin_ops node_admin_ops = {
     .each = op_each,
     .each_from = op_each_from,
     .commit = op_commit,
+    .check = op_check,
     .settled = op_settled,
     .members = op_members,
     .forget = op_forget,

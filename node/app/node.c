@@ -76,10 +76,12 @@ bool node_is_ready(const struct node *node, char *reason, size_t size)
 /* For who wants one of them for a TcpRoute. */
 static void own_ports(struct node *node)
 {
-    for (size_t i = 0; i < node->settings->listen_http.count; i++) {
+    size_t plain = node->settings->listen_http.count;
+    for (size_t i = 0; i < plain + node->settings->listen_https.count; i++) {
         struct addr addr;
         proxy_listen_addr(node->proxy, i, &addr);
-        routing_tcp_own_port(node->routing, addr_port(&addr), "listen.http");
+        routing_tcp_own_port(node->routing, addr_port(&addr),
+                             i < plain ? "listen.http" : "listen.https");
     }
     routing_tcp_own_port(node->routing, addr_port(&node->resolved->cluster_bind), "cluster.bind");
     if (node->resolved->admin_listen.sa.sa_family != AF_UNSPEC) {
@@ -93,6 +95,9 @@ static int open_data_plane(struct node *node, struct err_info *err)
     struct proxy_config config = {
         .http = node->resolved->http,
         .http_count = node->settings->listen_http.count,
+        .https = node->resolved->https,
+        .https_count = node->settings->listen_https.count,
+        .tls_key_log = *node->settings->tls_key_log != '\0' ? node->settings->tls_key_log : NULL,
         .tcp = node->resolved->tcp,
         .tcp_count = node->settings->listen_tcp.count,
         .proxy_trusted = {.items = (const char *const *)node->settings->proxy_trusted.items,
@@ -126,11 +131,17 @@ static void serve(struct node *node, const char *why)
     }
     node->phase = NODE_SERVING;
     gossip_set_ready(gossip_net_core(node->net), true, gossip_net_now());
-    for (size_t i = 0; i < node->settings->listen_http.count; i++) {
+    size_t plain = node->settings->listen_http.count;
+    for (size_t i = 0; i < plain + node->settings->listen_https.count; i++) {
         struct addr addr;
         char text[ADDR_TEXT_MAX];
         proxy_listen_addr(node->proxy, i, &addr);
-        log_info("listening", "protocol=http address=%s", addr_format(&addr, text));
+        log_info("listening", "protocol=%s address=%s", i < plain ? "http" : "https",
+                 addr_format(&addr, text));
+    }
+    if (*node->settings->tls_key_log != '\0') {
+        log_warn("tls.keyLog: secrets of TLS sessions are written to a file", "file=%s",
+                 node->settings->tls_key_log);
     }
     log_info("ready", "why=\"%s\" revision=%llu", why,
              (unsigned long long)gossip_revision(gossip_net_core(node->net)));

@@ -34,6 +34,8 @@ struct settings {
     uint32_t join_wait_ms;     /* without an answer of a peer, ready anyway after this */
 
     struct text_list listen_http;
+    struct text_list listen_https;  /* where clients speak TLS */
+    char *tls_key_log;              /* file for debugging; "": none */
     struct text_list listen_tcp;    /* IP addresses on which ports of TcpRoutes open */
     struct text_list proxy_trusted; /* networks whose connections begin with a PROXY header */
     uint64_t connections_max;       /* client connections of the node; 0: from the file limit */
@@ -64,6 +66,7 @@ struct settings {
 /* What the strings mean. */
 struct settings_resolved {
     struct addr http[SETTINGS_LIST_MAX];
+    struct addr https[SETTINGS_LIST_MAX];
     struct addr tcp[SETTINGS_LIST_MAX]; /* port 0 */
     struct addr cluster_bind;
     struct addr cluster_advertise; /* never the any-address */

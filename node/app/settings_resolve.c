@@ -219,6 +219,9 @@ int settings_resolve(const struct settings *settings, struct settings_resolved *
     for (size_t i = 0; rc == RC_OK && i < settings->listen_http.count; i++) {
         rc = parse_one("listen.http", settings->listen_http.items[i], &resolved.http[i], err);
     }
+    for (size_t i = 0; rc == RC_OK && i < settings->listen_https.count; i++) {
+        rc = parse_one("listen.https", settings->listen_https.items[i], &resolved.https[i], err);
+    }
     rc = rc != RC_OK ? rc : resolve_lists(settings, &resolved, err);
     rc = rc != RC_OK
              ? rc
