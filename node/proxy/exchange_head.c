@@ -130,7 +130,7 @@ enum reason exchange_build_head(struct exchange *exchange, const struct exchange
             return reason;
         }
     }
-    if (UNLIKELY(request->tls != NULL)) {
+    if (UNLIKELY(exchange->rule->termination != PROXY_PLAIN)) {
         exchange_tell_tls(exchange, request, &how);
         if (worker->lines.full) {
             return REASON_HEADERS_TOO_BIG;

@@ -42,6 +42,13 @@ static enum reason redirect_to_tls(struct exchange *exchange,
     return REASON_REDIRECT;
 }
 
+/* Nobody has shown one here, however plain requests are meant to be treated. */
+static enum reason without_certificate(const struct rule *rule)
+{
+    bool required = rule->client_cert != NULL && rule->client_cert->required;
+    return required ? REASON_CLIENT_CERTIFICATE : REASON_NONE;
+}
+
 static enum reason check_plain(struct exchange *exchange, const struct exchange_request *request,
                                struct exchange_answer *answer)
 {
@@ -50,13 +57,13 @@ static enum reason check_plain(struct exchange *exchange, const struct exchange_
         return REASON_NONE;
     }
     if (exchange->secure && rule->termination != PROXY_PASSTHROUGH) {
-        return REASON_NONE; /* a trusted proxy had it over TLS */
+        return without_certificate(rule); /* a trusted proxy had it over TLS */
     }
     if (rule->insecure == PROXY_INSECURE_REDIRECT) {
         return redirect_to_tls(exchange, request, answer);
     }
     bool allowed = rule->insecure == PROXY_INSECURE_ALLOW && rule->termination != PROXY_PASSTHROUGH;
-    return allowed ? REASON_NONE : REASON_NO_ROUTE;
+    return allowed ? without_certificate(rule) : REASON_NO_ROUTE;
 }
 
 /* ---- certificates of clients ---- */
@@ -166,7 +173,7 @@ void exchange_tell_tls(struct exchange *exchange, const struct exchange_request 
     struct buf *lines = &exchange->worker->lines;
     const struct client_cert *wanted = exchange->rule->client_cert;
     drop_came(request->head, request->bytes);
-    if (wanted == NULL || !wanted->tell) {
+    if (wanted == NULL || !wanted->tell || request->tls == NULL) {
         return;
     }
     if (how->extra_len == 0 || how->extra != lines->data) {

@@ -198,6 +198,24 @@ def test_client_certificates(pki):
             stage.get("a.test", context=context)
 
 
+def test_plain_requests_bear_no_certificate(pki):
+    with Stage(pki) as stage:
+        stage.edge("allow.test", insecure="allow")
+        ca = pki.authority("clients")
+        stage.driver.cmd(f"policy asking auth=optional ca={ca.cert}")
+        stage.driver.rule("/", "b", "client_cert", term="edge", insecure="allow")
+        stage.driver.cmd("host asking.test cert=allow.test policy=asking")
+        heads = {}
+        for name in (b"allow", b"asking"):
+            wire = dial(stage.port)
+            wire.send(b"GET / HTTP/1.1\r\nHost: %s.test\r\nX-SSL-Client-CN: forged\r\n\r\n" % name)
+            heads[name] = wire.head()[2]
+            wire.close()
+        assert heads[b"allow"].startswith(b"HTTP/1.1 200 ")
+        assert b"forged" not in stage.origin.seen[-1]
+        assert heads[b"asking"].startswith(b"HTTP/1.1 403 ")
+
+
 def test_passthrough_is_untouched(pki):
     with Stage(pki) as stage:
         leaf = pki.leaf("p.test")
