@@ -3,6 +3,7 @@
  * for its shape and routing_compile.c for what a mark leads to.
  */
 #include "node/app/routing_int.h"
+#include "node/app/routing_tls.h"
 
 #include "node/base/check.h"
 #include "node/base/mem.h"
@@ -72,6 +73,20 @@ void pool_release(struct routing *routing, struct pool *pool)
     mark_pool(routing, pool);
 }
 
+void pool_show(struct routing *routing, struct pool *pool, const char *id)
+{
+    struct cert *before = pool->own;
+    struct cert *now = id != NULL ? certs_use(routing, id) : NULL;
+    if (before != NULL) {
+        DL_DELETE2(before->pools, pool, own_prev, own_next);
+    }
+    pool->own = now;
+    if (now != NULL) {
+        DL_APPEND2(now->pools, pool, own_prev, own_next);
+    }
+    certs_release(routing, before);
+}
+
 struct pool **pools_use(struct routing *routing, const struct object *object,
                         Skein__Target *const *to, size_t count)
 {
@@ -104,6 +119,7 @@ void pool_free(struct routing *routing, struct pool *pool)
         pool->backend = NULL;
     }
     tls_target_unref(pool->target);
+    pool_show(routing, pool, NULL);
     mem_free(pool->target_fault);
     mem_free(pool->refusal);
     mem_free(pool->name);
@@ -127,6 +143,7 @@ static struct host *host_use(struct routing *routing, const char *name)
 void host_free(struct routing *routing, struct host *host)
 {
     HASH_DEL(routing->hosts, host);
+    certs_show(host, NULL);
     mem_free(host->name);
     mem_free(host);
 }
@@ -165,6 +182,7 @@ static void route_remove(struct routing *routing, const struct object *object)
     route->host->route_count--;
     mark_host(routing, route->host);
     pools_release(routing, route->pools, route->pool_count);
+    route_tls_remove(routing, route);
     mem_free(route->refusal);
     mem_free(route->claimed_by);
     mem_free(route);
@@ -186,6 +204,7 @@ static void route_add(struct routing *routing, const struct object *object)
     DL_APPEND(route->host->routes, route);
     route->host->route_count++;
     mark_host(routing, route->host);
+    route_tls_add(routing, route);
     HASH_ADD_KEYPTR(hh, routing->routes, object->id, strlen(object->id), route);
 }
 
@@ -294,6 +313,8 @@ void routing_change(struct routing *routing, const struct object *now, const str
         backend_change(routing, now, before);
     } else if (kind->descriptor == &skein__tcp_route__descriptor) {
         routing_tcp_change(routing, now, before);
+    } else if (kind->descriptor == &skein__certificate__descriptor) {
+        certs_change(routing, now, before);
     } else if (kind->descriptor == &skein__settings__descriptor) {
         routing->settings = now;
         routing->settings_marked = true;
@@ -324,6 +345,8 @@ void routing_free(struct routing *routing)
     HASH_ITER (hh, routing->pools, pool, next_pool) {
         pool_free(routing, pool);
     }
+    certs_deinit(routing);
+    tls_policy_unref(routing->tls_policy);
     prober_free(routing->prober);
     resolver_free(routing->resolver);
     token_keys_deinit(&routing->tokens);

@@ -53,7 +53,7 @@ struct routing_route_view {
     bool admitted;
     const char *claimed_by; /* the route that has its place, when not admitted; borrowed */
     const char *refusal;    /* why this version answers 503 for it; NULL: it does not; borrowed */
-    bool plain;             /* plain HTTP requests are served */
+    const char *warning;    /* what is wrong with its TLS; NULL: nothing; borrowed */
     size_t target_count;
     bool missing[PROXY_TARGETS_MAX]; /* per target: there is no such Backend */
 };

@@ -7,10 +7,13 @@
 #include "node/app/admission.h"
 #include "node/app/compile.h"
 #include "node/app/compile_route.h"
+#include "node/app/compile_tls.h"
+#include "node/app/routing_tls.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
 #include "node/base/timesrc.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- pools ---- */
@@ -35,7 +38,7 @@ static void set_tokens(const struct routing *routing, const struct pool *pool,
 }
 
 /* What cannot be demanded is not left out: the backend has no endpoints then. */
-static void pool_make_target(struct pool *pool)
+static void pool_make_target(struct routing *routing, struct pool *pool)
 {
     const Skein__BackendSpec *spec = pool_spec(pool);
     if (!pool->target_stale) {
@@ -46,8 +49,20 @@ static void pool_make_target(struct pool *pool)
     pool->target = NULL;
     MEM_FREE(pool->target_fault);
     struct err_info err = {0};
-    if (spec != NULL && spec->tls != NULL &&
-        compile_target(spec->tls, NULL, &pool->target, &err) != RC_OK) {
+    const char *own = spec != NULL && spec->tls != NULL ? spec->tls->client_certificate : NULL;
+    char id[OBJECT_ID_MAX + 1];
+    if (own != NULL) {
+        (void)snprintf(id, sizeof(id), "%s/%s", pool->object->message->metadata->namespace_, own);
+    }
+    pool_show(routing, pool, own != NULL ? id : NULL);
+    int rc = own != NULL && pool->own->tls == NULL
+                 ? err_set(&err, RC_NOT_FOUND, "Certificate %s %s", id,
+                           pool->own->fault != NULL ? pool->own->fault : "does not exist")
+                 : RC_OK;
+    if (rc == RC_OK && spec != NULL && spec->tls != NULL) {
+        rc = compile_target(spec->tls, own != NULL ? pool->own->tls : NULL, &pool->target, &err);
+    }
+    if (rc != RC_OK) {
         pool->target = NULL;
         pool->target_fault = mem_strdup(err.text);
         log_error("a backend cannot be asked by TLS", "backend=%s reason=\"%s\"", pool->name,
@@ -57,7 +72,7 @@ static void pool_make_target(struct pool *pool)
 
 static void pool_compile(struct routing *routing, struct pool *pool)
 {
-    pool_make_target(pool);
+    pool_make_target(routing, pool);
     struct pool_expansion expansion;
     pool_expand(pool, &expansion);
     set_tokens(routing, pool, &expansion);
@@ -109,24 +124,22 @@ static void host_admit(struct host *host, struct claim *claims)
     }
 }
 
-/*
- * A route that asks for TLS and does not allow plain HTTP must shadow shorter ones (the scheme is
- * looked at after the match), so it is handed over without targets rather than left out.
- */
-bool route_serves_plain(const struct route *route)
+static const Skein__SettingsTls *settings_tls(const struct routing *routing)
 {
-    const Skein__RouteTls *tls = route_spec(route->object)->tls;
-    return tls == NULL || !tls->has_termination ||
-           tls->termination == SKEIN__ROUTE_TLS__TERMINATION__None ||
-           (tls->has_insecure && tls->insecure == SKEIN__ROUTE_TLS__INSECURE__Allow &&
-            tls->termination != SKEIN__ROUTE_TLS__TERMINATION__Passthrough);
+    const Skein__SettingsSpec *spec =
+        routing->settings != NULL ? (const Skein__SettingsSpec *)routing->settings->message->spec
+                                  : NULL;
+    return spec != NULL ? spec->tls : NULL;
 }
 
-static void compile_rule(const struct route *route, const char *path, struct proxy_rule *ret_rule,
-                         struct proxy_target *targets, struct compile_store *store)
+/* What is refused is handed over without targets rather than left out: it shadows shorter paths. */
+static void compile_rule(const struct routing *routing, const struct claim *claim,
+                         struct proxy_rule *ret_rule, struct proxy_target *targets,
+                         struct compile_store *store)
 {
+    const struct route *route = claim->owner;
     const Skein__RouteSpec *spec = route_spec(route->object);
-    bool serves = route->refusal == NULL && route_serves_plain(route);
+    bool serves = route->refusal == NULL;
     size_t count = serves ? MIN(spec->n_to, route->pool_count) : 0;
     for (size_t i = 0; i < count; i++) {
         targets[i] = (struct proxy_target){
@@ -136,7 +149,7 @@ static void compile_rule(const struct route *route, const char *path, struct pro
     }
     *ret_rule = (struct proxy_rule){
         .route = route->object->id,
-        .path = path,
+        .path = claim->path,
         .path_type = spec->has_path_type && spec->path_type == SKEIN__ROUTE_SPEC__PATH_TYPE__Exact
                          ? PATH_EXACT
                          : PATH_PREFIX,
@@ -146,7 +159,18 @@ static void compile_rule(const struct route *route, const char *path, struct pro
         .forwarded_set = spec->has_forwarded,
         .forwarded = compile_forwarded(spec->forwarded),
         .policy = serves ? compile_policy(route->object->id, spec, store) : NULL,
+        .tls = compile_rule_tls(spec->tls, settings_tls(routing), route->target, store),
     };
+    ret_rule->tls.misdirected = route->tls_lost || route->tls_left_out;
+}
+
+/* A passthrough rule takes the whole host from TLS clients: it is there when it has won it. */
+static bool is_served(const struct route *route)
+{
+    const Skein__RouteTls *tls = route_spec(route->object)->tls;
+    bool passed = tls != NULL && tls->has_termination &&
+                  tls->termination == SKEIN__ROUTE_TLS__TERMINATION__Passthrough;
+    return route->admitted && !(passed && (route->tls_left_out || route->refusal != NULL));
 }
 
 static void host_compile(struct routing *routing, struct host *host)
@@ -156,22 +180,26 @@ static void host_compile(struct routing *routing, struct host *host)
     struct proxy_target *targets =
         mem_array(host->route_count * PROXY_TARGETS_MAX, sizeof(*targets));
     struct compile_store store = {0};
+    struct host_tls_plan plan;
     host_admit(host, claims);
+    host_tls_plan(routing, host, &plan);
     size_t count = 0;
     for (size_t i = 0; i < host->route_count; i++) {
-        if (claims[i].loses_to == NULL) {
-            compile_rule(claims[i].owner, claims[i].path, &rules[count],
-                         targets + count * PROXY_TARGETS_MAX, &store);
+        if (is_served(claims[i].owner)) {
+            compile_rule(routing, &claims[i], &rules[count], targets + count * PROXY_TARGETS_MAX,
+                         &store);
             count++;
         }
     }
     struct err_info err = {0};
     if (routing->proxy != NULL) {
-        int rc = proxy_host_set(routing->proxy, host->name, rules, count, NULL, &err);
+        int rc = proxy_host_set(routing->proxy, host->name, rules, count,
+                                plan.is_set ? &plan.tls : NULL, &err);
         if (rc != RC_OK) {
             log_error("a host keeps its old routes", "host=%s reason=\"%s\"", host->name, err.text);
         }
     }
+    host_tls_deinit(&plan);
     compile_store_free(&store);
     mem_free(targets);
     mem_free(rules);
@@ -296,6 +324,10 @@ void routing_flush(struct routing *routing)
         compile_store_free(&store);
         flush_pool_defaults(routing, spec);
         routing->settings_marked = false;
+        routing->tls_marked = true;
+    }
+    if (routing->tls_marked && routing->proxy != NULL) {
+        routing_tls_flush(routing);
     }
     /* What gains comes before the hosts that will use it, what loses after the hosts that used it,
      * so that a change of both at once leaves no moment without endpoints. */

@@ -12,6 +12,7 @@
 #define SKEIN_NODE_APP_ROUTING_INT_H
 
 #include "node/app/routing.h"
+#include "node/app/routing_certs.h"
 #include "node/app/routing_tcp.h"
 #include "node/app/token.h"
 #include "node/base/hashtable.h"
@@ -65,7 +66,9 @@ struct pool {
 
     struct tls_target *target; /* what spec.tls describes, enabled or not; NULL: nothing */
     char *target_fault;        /* why there is none although it does; NULL: there is */
-    bool target_stale;         /* the object has changed */
+    bool target_stale;         /* the object, or its certificate, has changed */
+    struct cert *own;          /* what endpoints are shown; NULL: none */
+    struct pool *own_prev, *own_next;
 
     struct check_spec *check; /* NULL: no active checks */
     uint8_t *check_key;       /* the packed HealthCheck that `check` is of, and its target */
@@ -88,6 +91,13 @@ struct route {
     size_t pool_count;
     bool admitted;
     char *claimed_by; /* id of the route that has the claim, or NULL */
+
+    struct cert *cert; /* that it names; NULL: none */
+    struct route *cert_prev, *cert_next;
+    struct tls_target *target; /* Reencrypt */
+    bool tls_lost;             /* its policy is not the host's */
+    bool tls_left_out;         /* its kind of termination is not the host's */
+    char *tls_warning;         /* for people, or NULL */
     struct route *prev, *next;
     UT_hash_handle hh; /* by object id */
 };
@@ -100,6 +110,9 @@ struct host {
     bool marked;
     bool served;               /* the data plane has rules of it */
     uint64_t wait_deadline_ms; /* 0: it waits for no names */
+    bool has_policy;           /* TLS is terminated: Settings matter */
+    struct cert *cert;         /* that it shows; NULL: the default one */
+    struct host *cert_prev, *cert_next;
     UT_hash_handle hh;
 };
 
@@ -114,6 +127,10 @@ struct routing {
     struct pool *marked_pools;
     const struct object *settings;
     bool settings_marked;
+    struct certs certs;
+    struct tls_policy *tls_policy; /* of Settings; NULL before a proxy is attached */
+    bool tickets_off;
+    bool tls_marked; /* the standard certificate has changed */
     struct token_keys tokens;
     uint8_t *defaults_key; /* the packed part of Settings that pools depend on */
     size_t defaults_key_len;
@@ -146,6 +163,9 @@ void mark_pool(struct routing *routing, struct pool *pool);
 struct pool *pool_use(struct routing *routing, const char *name);
 void pool_release(struct routing *routing, struct pool *pool);
 
+/* Have the pool show this certificate (namespace/name) to endpoints; NULL: none. */
+void pool_show(struct routing *routing, struct pool *pool, const char *id);
+
 /* The pools of a route's spec.to, in order, and what they are given back with. */
 struct pool **pools_use(struct routing *routing, const struct object *object,
                         Skein__Target *const *to, size_t count);
@@ -156,9 +176,6 @@ char *routing_refusal(const struct object *object);
 void mark_host(struct routing *routing, struct host *host);
 
 /* ---- routing_compile.c: from the index to the data plane ---- */
-
-/* Does the route serve plain HTTP requests? */
-bool route_serves_plain(const struct route *route);
 
 static inline const Skein__BackendSpec *pool_spec(const struct pool *pool)
 {

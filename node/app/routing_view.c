@@ -22,7 +22,7 @@ bool routing_route_view(const struct routing *routing, const char *id,
         .claimed_by = route->claimed_by,
         .refusal = route->refusal,
         .target_count = route->pool_count,
-        .plain = route_serves_plain(route),
+        .warning = route->tls_warning,
     };
     for (size_t i = 0; i < route->pool_count; i++) {
         ret_view->missing[i] = route->pools[i]->object == NULL;

@@ -9,10 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *no_tls_warning =
-    "plain HTTP only: this route asks for TLS, which this version does not terminate, and does not "
-    "set tls.insecure to Allow, so requests for it are answered 503";
-
 static char **warning(const char *text, size_t *ret_count)
 {
     char **list = mem_array(1, sizeof(char *));
@@ -61,8 +57,8 @@ static Skein__RouteStatus *route_status(const struct routing *routing, const str
         missing_backends(view.missing, spec->to, view.target_count, &status->n_missing_backends);
     if (view.refusal != NULL) {
         status->warnings = warning(view.refusal, &status->n_warnings);
-    } else if (!view.plain) {
-        status->warnings = warning(no_tls_warning, &status->n_warnings);
+    } else if (view.warning != NULL) {
+        status->warnings = warning(view.warning, &status->n_warnings);
     }
     return status;
 }

@@ -136,6 +136,12 @@ void proxy_tcp_remove(struct proxy *proxy, uint16_t port)
     (void)port;
 }
 
+void proxy_set_tls(struct proxy *proxy, const struct proxy_tls *tls)
+{
+    (void)proxy;
+    assert_non_null(tls->policy);
+}
+
 void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults)
 {
     (void)proxy;

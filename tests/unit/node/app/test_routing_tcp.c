@@ -78,6 +78,12 @@ int proxy_host_set(struct proxy *proxy, const char *host, const struct proxy_rul
     return RC_OK;
 }
 
+void proxy_set_tls(struct proxy *proxy, const struct proxy_tls *tls)
+{
+    (void)proxy;
+    assert_non_null(tls->policy);
+}
+
 void proxy_set_defaults(struct proxy *proxy, const struct proxy_defaults *defaults)
 {
     (void)proxy;
