@@ -164,6 +164,7 @@ void node_metrics(struct node *node, struct buf *out)
     tickets_metrics(node->tickets, out);
     if (node->routing != NULL) {
         routing_metrics(node->routing, out);
+        routing_certs_metrics(node->routing, out);
     }
     if (node->proxy != NULL) {
         proxy_metrics(node->proxy, out);

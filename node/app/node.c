@@ -11,6 +11,7 @@
 #include "node/app/node.h"
 
 #include "node/app/compile.h"
+#include "node/app/default_cert.h"
 #include "node/base/check.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
@@ -210,6 +211,7 @@ static void on_second(uv_timer_t *timer)
     if (node->proxy != NULL) {
         proxy_reclaim(node->proxy);
         routing_tcp_tick(node->routing);
+        default_cert_turn(node);
     }
 }
 

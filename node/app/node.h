@@ -84,6 +84,8 @@ struct node {
     struct proxy *proxy;     /* NULL until SERVING */
     struct admin *admin;
     struct admin_tls_watch admin_tls; /* with resolved->admin_tls */
+    bool default_cert_writing;        /* default_cert.h */
+    bool default_cert_seen;           /* its row came, readable or not */
     uint64_t change_count; /* counts applied changes; starts at a value no earlier run had */
 
     struct node_write *writing;    /* not durable yet */

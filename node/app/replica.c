@@ -5,6 +5,7 @@
  * persist goes to the store thread with a copy; its answer comes back as mail and is handed to the
  * core in order. What the core applies is unpacked at once and marked for the data plane.
  */
+#include "node/app/default_cert.h"
 #include "node/app/node.h"
 #include "node/app/status.h"
 #include "node/app/tickets_row.h"
@@ -44,6 +45,7 @@ static void on_applied(void *ctx, const struct row *row, const struct row *old)
         return;
     }
     struct objects_change change;
+    default_cert_applied(node, row);
     objects_apply(node->objects, row, &change);
     if (change.now != NULL || change.before != NULL) {
         routing_change(node->routing, change.now, change.before);

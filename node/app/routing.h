@@ -96,6 +96,18 @@ struct routing_pool_view {
 bool routing_pool_view(const struct routing *routing, const char *id,
                        struct routing_pool_view *ret_view);
 
+/* Of one certificate (by object id). Flush first. */
+struct routing_cert_view {
+    const struct tls_cert_info *info; /* NULL: it cannot be used */
+    const char *fault;                /* why; borrowed */
+    size_t routes;                    /* that are served with it */
+};
+bool routing_cert_view(const struct routing *routing, const char *id,
+                       struct routing_cert_view *ret_view);
+
+/* The id of the default certificate that Settings name and that is not there; NULL: all is well. */
+const char *routing_missing_standard(const struct routing *routing);
+
 /* Whether there is a Backend object of this id. */
 bool routing_has_backend(const struct routing *routing, const char *id);
 
@@ -119,6 +131,9 @@ bool routing_endpoint_view(const struct routing *routing, const char *id,
 /* One address of an endpoint that is a name; idx < address_count, and nothing has changed since. */
 void routing_endpoint_address(const struct routing *routing, const char *id, size_t idx,
                               struct addr *ret_addr, struct routing_health *ret_health);
+
+/* Prometheus text of Certificates, appended. */
+void routing_certs_metrics(const struct routing *routing, struct buf *out);
 
 /* Prometheus text of checks, verdicts and names, appended. */
 void routing_metrics(const struct routing *routing, struct buf *out);

@@ -8,6 +8,7 @@
 #include "node/base/check.h"
 #include "node/base/mem.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -254,4 +255,58 @@ void certs_change(struct routing *routing, const struct object *now, const struc
     if (now == NULL) {
         certs_release(routing, cert); /* that of this function */
     }
+}
+
+/* ---- what people are told ---- */
+
+bool routing_cert_view(const struct routing *routing, const char *id,
+                       struct routing_cert_view *ret_view)
+{
+    struct cert *cert = NULL;
+    HASH_FIND_STR(routing->certs.by_id, id, cert);
+    if (cert == NULL) {
+        return false;
+    }
+    *ret_view = (struct routing_cert_view){
+        .info = cert->tls != NULL ? tls_cert_info(cert->tls) : NULL,
+        .fault = cert->fault,
+    };
+    const struct host *host;
+    for (host = cert->hosts; host != NULL; host = host->cert_next) {
+        const struct route *route;
+        for (route = host->routes; route != NULL; route = route->next) {
+            const Skein__RouteTls *tls = route_spec(route->object)->tls;
+            bool ended = tls != NULL && tls->has_termination &&
+                         (tls->termination == SKEIN__ROUTE_TLS__TERMINATION__Edge ||
+                          tls->termination == SKEIN__ROUTE_TLS__TERMINATION__Reencrypt);
+            ret_view->routes += route->admitted && ended;
+        }
+    }
+    return true;
+}
+
+const char *routing_missing_standard(const struct routing *routing)
+{
+    const struct certs *certs = &routing->certs;
+    return certs->standard_named && certs->standard->tls == NULL ? certs->standard->id : NULL;
+}
+
+void routing_certs_metrics(const struct routing *routing, struct buf *out)
+{
+    (void)buf_puts(out, "# HELP skein_certificate_not_after_seconds When a Certificate ends.\n"
+                        "# TYPE skein_certificate_not_after_seconds gauge\n");
+    const struct cert *cert;
+    size_t unusable = 0;
+    for (cert = routing->certs.by_id; cert != NULL; cert = cert->hh.next) {
+        unusable += cert->fault != NULL;
+        if (cert->tls != NULL) {
+            (void)buf_printf(
+                out, "skein_certificate_not_after_seconds{certificate=\"%s\"} %" PRId64 "\n",
+                cert->id, tls_cert_info(cert->tls)->not_after);
+        }
+    }
+    (void)buf_printf(out,
+                     "# HELP skein_certificates_unusable Certificates that cannot be used.\n"
+                     "# TYPE skein_certificates_unusable gauge\nskein_certificates_unusable %zu\n",
+                     unusable);
 }

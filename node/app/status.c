@@ -255,6 +255,74 @@ static Skein__TokenStatus *token_status(const struct object *object)
     return status;
 }
 
+static Skein__Time *time_of(int64_t seconds)
+{
+    Skein__Time *time = mem_new(sizeof(*time));
+    skein__time__init(time);
+    time->has_wall_ms = true;
+    time->wall_ms = seconds > 0 ? (uint64_t)seconds * 1000 : 0;
+    return time;
+}
+
+static void describe_certificate(const struct tls_cert_info *info, Skein__CertificateStatus *status)
+{
+    int64_t now = (int64_t)(time_wall_ms() / 1000);
+    status->names = mem_array(MAX(info->name_count, (size_t)1), sizeof(char *));
+    for (size_t i = 0; i < info->name_count; i++) {
+        status->names[status->n_names++] = mem_strdup(info->names[i]);
+    }
+    status->not_before = time_of(info->not_before);
+    status->not_after = time_of(info->not_after);
+    status->key_type = mem_strdup(info->key_types);
+    status->issuer = mem_strdup(info->issuer);
+    status->fingerprint = mem_strdup(info->fingerprint);
+    status->has_expired = true;
+    status->expired = info->not_after <= now;
+    status->warnings = mem_array(info->warning_count + 1, sizeof(char *));
+    for (size_t i = 0; i < info->warning_count; i++) {
+        status->warnings[status->n_warnings++] = mem_strdup(info->warnings[i]);
+    }
+    if (status->expired) {
+        status->warnings[status->n_warnings++] = mem_strdup("has expired");
+    } else if (info->not_before > now) {
+        status->warnings[status->n_warnings++] = mem_strdup("is not valid yet");
+    }
+}
+
+static Skein__CertificateStatus *certificate_status(const struct routing *routing,
+                                                    const struct object *object)
+{
+    Skein__CertificateStatus *status = mem_new(sizeof(*status));
+    skein__certificate_status__init(status);
+    struct routing_cert_view view;
+    if (!routing_cert_view(routing, object->id, &view)) {
+        return status;
+    }
+    status->has_routes = true;
+    status->routes = (uint32_t)view.routes;
+    if (view.info != NULL) {
+        describe_certificate(view.info, status);
+    } else if (view.fault != NULL) {
+        status->warnings = warning(view.fault, &status->n_warnings);
+    }
+    return status;
+}
+
+static Skein__SettingsStatus *settings_status(const struct routing *routing)
+{
+    Skein__SettingsStatus *status = mem_new(sizeof(*status));
+    skein__settings_status__init(status);
+    const char *missing = routing_missing_standard(routing);
+    if (missing != NULL) {
+        status->warnings = mem_array(1, sizeof(char *));
+        status->warnings[status->n_warnings++] =
+            mem_printf("Certificate %s, the default one, does not exist or cannot be used: clients "
+                       "without a known server name are refused",
+                       missing);
+    }
+    return status;
+}
+
 void status_fill(const struct routing *routing, const struct gossip *core,
                  const struct object *object)
 {
@@ -272,6 +340,10 @@ void status_fill(const struct routing *routing, const struct gossip *core,
         message->status = (ProtobufCMessage *)endpoint_status(routing, object);
     } else if (descriptor == &skein__node__descriptor) {
         message->status = (ProtobufCMessage *)node_status(core, object);
+    } else if (descriptor == &skein__certificate__descriptor) {
+        message->status = (ProtobufCMessage *)certificate_status(routing, object);
+    } else if (descriptor == &skein__settings__descriptor) {
+        message->status = (ProtobufCMessage *)settings_status(routing);
     } else if (descriptor == &skein__token__descriptor) {
         message->status = (ProtobufCMessage *)token_status(object);
     }
