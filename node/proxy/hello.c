@@ -86,6 +86,7 @@ struct arrival {
     const struct addr *local;
     const char *bytes;
     size_t len;
+    bool named; /* its hello names a host */
 };
 
 /* Whose sessions may resume each other: a host's, by what it demands of clients. */
@@ -115,8 +116,9 @@ static void terminate(struct worker *worker, const struct arrival *arrival,
         return;
     }
     uint8_t domain[TLS_DIGEST_BYTES];
-    /* Names that nobody serves have no tickets (the clustering notes 4.4); no name has. */
-    bool tickets = !defaults->tickets_off && (own == NULL || !own->tickets_off) &&
+    /* Names that nobody serves have no tickets (the clustering notes 4.4); connections without a
+     * name have a domain of their own. */
+    bool tickets = !defaults->tickets_off && (own == NULL ? !arrival->named : !own->tickets_off) &&
                    tls_policy_client_auth(policy) == TLS_CLIENT_AUTH_OFF;
     if (tickets) {
         make_domain(own != NULL ? host : NULL, policy, domain);
@@ -171,7 +173,7 @@ static void decide(struct worker *worker, const struct arrival *arrival,
 }
 
 /* False: there is not enough of it yet. */
-static bool look(struct worker *worker, const struct arrival *arrival)
+static bool look(struct worker *worker, struct arrival *arrival)
 {
     struct tls_hello hello;
     int fd = arrival->fd;
@@ -179,6 +181,7 @@ static bool look(struct worker *worker, const struct arrival *arrival)
     case TLS_HELLO_MORE:
         return false;
     case TLS_HELLO_OK:
+        arrival->named = hello.server_name[0] != '\0';
         decide(worker, arrival, &hello);
         break;
     case TLS_HELLO_HTTP:

@@ -358,9 +358,17 @@ def test_sessions_resume_and_domains_part(pki):
             assert wire.sock.session_reused
             wire.close()
             context.check_hostname = False
-            wire = stage.connect("b.test", context, session)
-            assert not wire.sock.session_reused
-            wire.close()
+            for other in ("b.test", "unknown.test", None):
+                wire = stage.connect(other, context, session)
+                assert not wire.sock.session_reused
+                wire.close()
+            for other, resumes in (("unknown.test", False), (None, True)):
+                wire, _ = stage.get(other, "a.test", context)
+                session = wire.sock.session
+                wire.close()
+                wire = stage.connect(other, context, session)
+                assert wire.sock.session_reused == resumes
+                wire.close()
 
 
 def test_a_flood_of_handshakes_is_bounded(pki):
