@@ -195,7 +195,11 @@ static void on_before_poll(uv_prepare_t *handle)
     if (node->phase == NODE_STOPPING) {
         return;
     }
+    bool served = node->proxy != NULL;
     consider_serving(node);
+    if (!served && node->proxy != NULL) {
+        default_cert_turn(node); /* not only by the next second */
+    }
     routing_flush(node->routing);
     tickets_turn(node->tickets);
     node_deliver(node);

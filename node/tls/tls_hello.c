@@ -196,7 +196,8 @@ static bool read_extensions(struct cursor all, struct tls_hello *hello)
 
 static bool read_message(struct cursor body, struct tls_hello *hello)
 {
-    hello->max_version = (uint16_t)MIN(take_number(&body, 2), (uint32_t)VERSION_12);
+    uint32_t version = take_number(&body, 2);
+    hello->max_version = (uint16_t)MIN(version, (uint32_t)VERSION_12);
     (void)take_run(&body, 32);   /* random */
     (void)take_vector(&body, 1); /* session id */
     struct cursor suites = take_vector(&body, 2);

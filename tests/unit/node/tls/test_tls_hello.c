@@ -89,6 +89,14 @@ static void test_whole(void **state)
     assert_true(!seen.has_alpn && seen.offers_http11 && !seen.offers_h2);
     mem_free(hello);
 
+    /* Of a client that knows TLS 1.1 at most. */
+    static const uint8_t old[] = {22, 3,  1,  0,  45, 1,  0,  0,  41, 3,  2,  1,  2,
+                                  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                  16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+                                  29, 30, 31, 32, 0,  0,  2,  0,  47, 1,  0};
+    assert_int_equal(tls_hello_read(old, sizeof(old), &seen), TLS_HELLO_OK);
+    assert_int_equal(seen.max_version, 0x0302);
+
     static const char *const bad[] = {"127.0.0.1", "a..b", ".a", "a b", "a/b", "\xc3\xa4.test"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         hello = make_hello(bad[i], NULL, 0, &len);
