@@ -7,10 +7,13 @@
 #include "node/app/routing_certs.h"
 #include "node/base/log.h"
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 #include "node/tls/crypto.h"
 #include "node/tls/tls_cert.h"
 
 #include <string.h>
+
+enum { AGAIN_MS = 1000 };
 
 static const char namespace_name[] = "default";
 static const char certificate_name[] = "skein-default";
@@ -79,9 +82,14 @@ static int write_pair(struct node *node, char *chain, char *key, struct err_info
 void default_cert_turn(struct node *node)
 {
     static const char *const names[] = {"skein-default.invalid"};
-    if (!is_due(node) || !is_wanted(node)) {
+    if (node->default_cert_seen || !is_due(node) || !is_wanted(node)) {
         return;
     }
+    uint64_t now_ms = time_mono_ms();
+    if (node->default_cert_tried_ms != 0 && now_ms - node->default_cert_tried_ms < AGAIN_MS) {
+        return;
+    }
+    node->default_cert_tried_ms = now_ms;
     static struct log_limit limit;
     uint32_t suppressed = 0;
     struct err_info err = {0};

@@ -17,7 +17,7 @@ struct row;
 /* A row came or went: also one that this node cannot read is not written over. */
 void default_cert_applied(struct node *node, const struct row *row);
 
-/* Once a second. */
+/* Once a turn of the loop; a few tests while there is nothing to do. */
 void default_cert_turn(struct node *node);
 
 #endif

@@ -202,6 +202,7 @@ static void on_before_poll(uv_prepare_t *handle)
     }
     routing_flush(node->routing);
     tickets_turn(node->tickets);
+    default_cert_turn(node);
     node_deliver(node);
 }
 
@@ -215,7 +216,6 @@ static void on_second(uv_timer_t *timer)
     if (node->proxy != NULL) {
         proxy_reclaim(node->proxy);
         routing_tcp_tick(node->routing);
-        default_cert_turn(node);
     }
 }
 

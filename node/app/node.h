@@ -85,8 +85,9 @@ struct node {
     struct admin *admin;
     struct admin_tls_watch admin_tls; /* with resolved->admin_tls */
     bool default_cert_writing;        /* default_cert.h */
-    bool default_cert_seen;           /* its row came, readable or not */
-    uint64_t change_count; /* counts applied changes; starts at a value no earlier run had */
+    uint64_t default_cert_tried_ms;
+    bool default_cert_seen; /* its row came, readable or not */
+    uint64_t change_count;  /* counts applied changes; starts at a value no earlier run had */
 
     struct node_write *writing;    /* not durable yet */
     struct node_write *confirming; /* durable here; waiting for every live node */

@@ -59,10 +59,10 @@ def test_a_policy_that_this_version_does_not_enforce_is_refused(shared):
     found = refused(shared[0], {
         "kind": "Route", "metadata": {"name": "bad"},
         "spec": {"host": "bad.example.com", "to": [{"backend": "a"}], "adjustHeaderCase": True,
-                 "tls": {"termination": "Edge"}},
+                 "tls": {"termination": "Edge", "http2": True}},
     })
     paths = {path.split(": ")[-1] for path, _ in found}
-    assert paths == {"spec.adjustHeaderCase", "spec.tls.termination"}, found
+    assert paths == {"spec.adjustHeaderCase", "spec.tls.http2"}, found
     assert all("not available in this version" in message for _, message in found), found
 
 
