@@ -85,6 +85,7 @@ UNTESTED = {
     "node/app/replica.c": "wiring of the parts: tests/process",
     "node/app/admin_ops.c": "wiring of the parts: tests/process",
     "node/app/tickets.c": "wiring of the parts: tests/process/test_tickets.py",
+    "node/app/default_cert.c": "wiring of the parts: tests/process/test_certificates.py",
     "node/app/metrics.c": "wiring of the parts: tests/process",
     "node/proxy/exchange_tls.c": "inside real connections: tests/process/test_tls.py",
     "node/proxy/hello.c": "sockets: tests/process/test_tls.py",
