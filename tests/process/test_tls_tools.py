@@ -100,8 +100,10 @@ def test_testssl_finds_nothing_above_low(edge, tmp_path, show):
          "--jsonfile", report, f"https://{NAME}:{port}", timeout=900)
     with open(report, encoding="utf-8") as file:
         findings = json.load(file)
-    # What a self-signed certificate without revocation is blamed for is not the router's.
-    ours = [f for f in findings if not f["id"].startswith(("cert_", "DNS_CAArecord"))]
+    # A self-signed certificate without revocation, and what headers the application sets, are not
+    # the router's.
+    theirs = ("cert_", "DNS_CAArecord", "security_headers")
+    ours = [f for f in findings if not f["id"].startswith(theirs)]
     assert len(ours) > 50, findings
     bad = [f for f in ours if f["severity"] in ("MEDIUM", "HIGH", "CRITICAL", "FATAL")]
     show(f"testssl.sh: {len(ours)} findings, none above LOW but {bad}")
