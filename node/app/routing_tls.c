@@ -231,8 +231,8 @@ void host_tls_plan(struct routing *routing, struct host *host, struct host_tls_p
         decider->tls_lost = true;
         warn(decider, mem_printf("spec.tls: %s", err.text));
     }
-    settle_certificate(routing, host, decider, &ret_plan->tls);
     settle_losers(routing, host, decider, ret_plan->tls.policy);
+    settle_certificate(routing, host, decider, &ret_plan->tls);
 }
 
 void host_tls_deinit(struct host_tls_plan *plan)
