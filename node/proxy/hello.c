@@ -86,7 +86,8 @@ struct arrival {
     const struct addr *local;
     const char *bytes;
     size_t len;
-    bool named; /* its hello names a host */
+    bool named;   /* its hello names a host */
+    bool watched; /* by tcp_poll; closing it ends that */
 };
 
 /* Whose sessions may resume each other: a host's, by what it demands of clients. */
@@ -137,6 +138,9 @@ static void terminate(struct worker *worker, const struct arrival *arrival,
         refuse_alert(worker, arrival->fd, STAT_TLS_FAILED, ALERT_INTERNAL_ERROR);
         return;
     }
+    if (arrival->watched) {
+        tcp_poll_remove(&worker->tcp_poll, arrival->fd); /* libuv takes it over */
+    }
     const struct client_origin origin = {.acceptor = arrival->acceptor,
                                          .fd = arrival->fd,
                                          .peer = arrival->peer,
@@ -159,6 +163,7 @@ static void decide(struct worker *worker, const struct arrival *arrival,
     if (host != NULL && host->tls != NULL && host->tls->passthrough != NULL) {
         const struct tcp_origin origin = {.acceptor = arrival->acceptor,
                                           .fd = arrival->fd,
+                                          .watched = arrival->watched,
                                           .peer = arrival->peer,
                                           .local = arrival->local};
         tcp_accept_through(worker, &origin, host->tls->passthrough, arrival->bytes, arrival->len);
@@ -234,9 +239,7 @@ static void hello_read(struct hello *hello)
         }
         return;
     }
-    if (hello->watched) {
-        tcp_poll_remove(&worker->tcp_poll, hello->fd);
-    }
+    arrival.watched = hello->watched;
     (void)hello_end(hello);
     (void)look(worker, &arrival); /* it is complete */
 }

@@ -122,6 +122,7 @@ void tcp_accept(struct worker *worker, const struct acceptor *acceptor, int fd,
 struct tcp_origin {
     const struct acceptor *acceptor;
     int fd;
+    bool watched; /* by tcp_poll, for somebody who is not there any more */
     const struct addr *peer;
     const struct addr *local; /* NULL: ask the socket */
 };
@@ -193,6 +194,8 @@ void tcp_flow_drop(struct tcp *tcp, struct tcp_flow *flow);
 size_t tcp_take_early(struct tcp *tcp);
 MUST_CHECK int tcp_send_early(struct tcp *tcp, size_t len);
 void tcp_keep_early(struct tcp *tcp, size_t len);
+/* The same of what was kept before; on failure it is kept on. */
+MUST_CHECK int tcp_send_kept(struct tcp *tcp);
 
 /* For the endpoint, before anything of the client. False: it failed. */
 MUST_CHECK bool tcp_send_header(struct tcp *tcp, enum proxy_protocol_version version);

@@ -145,6 +145,10 @@ void tcp_accept_through(struct worker *worker, const struct tcp_origin *origin,
                         struct tcp_rule *rule, const char *bytes, size_t len)
 {
     struct tcp *tcp = begin(worker, origin, rule);
+    if (origin->watched) {
+        tcp->client.watched = true;
+        tcp_poll_change(&worker->tcp_poll, origin->fd, &tcp->client.item, false);
+    }
     tcp_flow_keep(tcp, bytes, len);
     serve(tcp);
 }

@@ -121,14 +121,15 @@ static enum reason tcp_connect(struct tcp *tcp)
     }
     bool introduced = backend_endpoints(tcp->backend)->policy.proxy_protocol != PROXY_PROTOCOL_OFF;
     size_t early = introduced ? 0 : tcp_take_early(tcp);
-    if (early != 0) {
+    bool kept = !introduced && tcp->up.held != NULL;
+    if (early != 0 || kept) {
         /* The handshake is completed by the bytes themselves instead of an empty segment. */
         int off = 0;
         (void)setsockopt(upstream->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
     }
     int error = connect(upstream->fd, &addr->sa, addr_len(addr)) == 0 ? 0 : errno;
-    if (error == EINPROGRESS && early != 0) {
-        error = tcp_send_early(tcp, early);
+    if (error == EINPROGRESS && (early != 0 || kept)) {
+        error = early != 0 ? tcp_send_early(tcp, early) : tcp_send_kept(tcp);
         error = error == EAGAIN ? EINPROGRESS : error;
     } else {
         tcp_keep_early(tcp, early);

@@ -255,6 +255,24 @@ int tcp_send_early(struct tcp *tcp, size_t len)
     return error == EINTR ? EAGAIN : error;
 }
 
+int tcp_send_kept(struct tcp *tcp)
+{
+    struct chunk *held = tcp->up.held;
+    ssize_t n =
+        send(tcp->upstream.fd, held->bytes + held->start, held->end - held->start, MSG_NOSIGNAL);
+    if (n < 0) {
+        return errno == EINTR ? EAGAIN : errno;
+    }
+    tcp->up.bytes += (size_t)n;
+    tcp->upstream.sent = n != 0;
+    held->start += (uint32_t)n;
+    if (held->start == held->end) {
+        chunk_put(&tcp->worker->chunks, held);
+        tcp->up.held = NULL;
+    }
+    return 0;
+}
+
 void tcp_flow_keep(struct tcp *tcp, const char *bytes, size_t len)
 {
     flow_keep(tcp, &tcp->up, bytes, len);
