@@ -216,6 +216,7 @@ static void on_second(uv_timer_t *timer)
     if (node->proxy != NULL) {
         proxy_reclaim(node->proxy);
         routing_tcp_tick(node->routing);
+        routing_certs_tick(node->routing);
     }
 }
 

@@ -78,6 +78,9 @@ bool routing_tcp_view(const struct routing *routing, const char *id,
 /* About once a second: ports that could not be opened are tried again. */
 void routing_tcp_tick(struct routing *routing);
 
+/* About once a second: certificates that have become valid, or have expired, are chosen anew. */
+void routing_certs_tick(struct routing *routing);
+
 /* The node itself listens here; setting is static. For the text of a conflict. */
 void routing_tcp_own_port(struct routing *routing, uint16_t port, const char *setting);
 

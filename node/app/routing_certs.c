@@ -7,12 +7,13 @@
 #include "node/app/routing_int.h"
 #include "node/base/check.h"
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_MAX = OBJECT_ID_MAX + 256 };
+enum { KEY_MAX = OBJECT_ID_MAX + 256, LOOK_EVERY_S = 10 };
 
 /* ---- life ---- */
 
@@ -127,9 +128,19 @@ static void names_add(struct routing *routing, struct cert *cert)
     }
 }
 
-/* A new one takes over from the one that it renews. */
-static bool is_better(const struct cert *cert, const struct cert *than)
+bool cert_is_valid(const struct cert *cert, int64_t now_s)
 {
+    const struct tls_cert_info *info = tls_cert_info(cert->tls);
+    return info->not_before <= now_s && now_s < info->not_after;
+}
+
+/* A new one takes over from the one that it renews, once it is valid. */
+static bool is_better(const struct cert *cert, const struct cert *than, int64_t now_s)
+{
+    bool valid = cert_is_valid(cert, now_s);
+    if (valid != cert_is_valid(than, now_s)) {
+        return valid;
+    }
     int64_t left = tls_cert_info(cert->tls)->not_before;
     int64_t right = tls_cert_info(than->tls)->not_before;
     return left != right ? left > right : strcmp(cert->id, than->id) < 0;
@@ -139,8 +150,9 @@ static struct cert *best_of(const struct cert_bucket *bucket)
 {
     struct cert *best = NULL;
     const struct cert_name *name;
+    int64_t now_s = (int64_t)(time_wall_ms() / 1000);
     for (name = bucket != NULL ? bucket->names : NULL; name != NULL; name = name->next) {
-        if (best == NULL || is_better(name->cert, best)) {
+        if (best == NULL || is_better(name->cert, best, now_s)) {
             best = name->cert;
         }
     }
@@ -218,6 +230,23 @@ static void mark_covered(struct routing *routing, const struct cert *cert)
             if (is_below(host->name, info->names[i])) {
                 mark_host(routing, host);
             }
+        }
+    }
+}
+
+void routing_certs_tick(struct routing *routing)
+{
+    struct certs *certs = &routing->certs;
+    int64_t now_s = (int64_t)(time_wall_ms() / 1000), before_s = certs->looked_s;
+    if (now_s >= before_s && now_s - before_s < LOOK_EVERY_S) {
+        return;
+    }
+    certs->looked_s = now_s;
+    const struct cert *cert;
+    for (cert = certs->by_id; cert != NULL; cert = cert->hh.next) {
+        if (cert->tls != NULL && cert_is_valid(cert, now_s) != cert_is_valid(cert, before_s)) {
+            mark_users(routing, cert);
+            mark_covered(routing, cert);
         }
     }
 }

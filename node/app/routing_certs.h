@@ -51,6 +51,7 @@ struct certs {
     struct cert_bucket *by_name;
     struct cert *standard; /* that Settings name, or CERT_STANDARD */
     bool standard_named;   /* Settings name it */
+    int64_t looked_s;      /* which ones were valid was looked at then; unix time */
 };
 
 #define CERT_STANDARD "default/skein-default"
@@ -63,8 +64,12 @@ struct cert *certs_use(struct routing *routing, const char *id);
 void certs_release(struct routing *routing, struct cert *cert);
 
 /* Of the usable certificates of the namespace the one that a host is served with: one of its name
- * before one of a wildcard, of several the one issued last. NULL: none covers it. */
+ * before one of a wildcard, of several a valid one, of those the one issued last. NULL: none covers
+ * it. */
 struct cert *certs_choose(const struct routing *routing, const char *namespace_, const char *host);
+
+/* It has begun and has not expired; it is usable. now_s: unix time. */
+bool cert_is_valid(const struct cert *cert, int64_t now_s);
 
 /* Have the host on the list of this certificate and no other; NULL: of none. */
 void certs_show(struct host *host, struct cert *cert);

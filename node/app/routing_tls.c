@@ -6,6 +6,7 @@
 #include "node/app/compile.h"
 #include "node/app/compile_tls.h"
 #include "node/base/mem.h"
+#include "node/base/timesrc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,6 +169,10 @@ static void settle_certificate(struct routing *routing, struct host *host,
         } else if (!tls_cert_covers(cert->tls, host->name)) {
             warn(route, mem_printf("Certificate %s does not cover %s: clients will refuse it",
                                    cert->id, host->name));
+        } else if (!cert_is_valid(cert, (int64_t)(time_wall_ms() / 1000))) {
+            warn(route, mem_printf("Certificate %s has expired or is not valid yet: clients will "
+                                   "refuse it",
+                                   cert->id));
         }
     }
 }
@@ -175,6 +180,15 @@ static void settle_certificate(struct routing *routing, struct host *host,
 static const uint8_t *policy_digest(const struct tls_policy *policy)
 {
     return policy != NULL ? tls_policy_digest(policy) : NULL;
+}
+
+/* Settings demand certificates of clients, and the host's policy asks for other ones instead. */
+static bool inherits_demand(const struct routing *routing, const struct route *decider)
+{
+    const Skein__SettingsTls *settings = settings_tls(routing);
+    const Skein__ClientAuth *auth = settings != NULL ? settings->client_auth : NULL;
+    return route_spec(decider->object)->tls->client_auth != NULL && auth != NULL &&
+           auth->has_policy && auth->policy != SKEIN__CLIENT_AUTH__POLICY__Off;
 }
 
 /* Routes that want another policy than the host has are never served over TLS. */
@@ -186,7 +200,8 @@ static void settle_losers(struct routing *routing, struct host *host, const stru
         const Skein__RouteTls *tls = route_spec(route->object)->tls;
         struct tls_policy *own = NULL;
         struct err_info err = {0};
-        if (route == decider || !is_terminated(route) || !compile_tls_has_policy(tls)) {
+        bool wishes = compile_tls_has_policy(tls) || inherits_demand(routing, decider);
+        if (route == decider || !is_terminated(route) || !wishes) {
             continue;
         }
         const uint8_t *digest =
@@ -250,9 +265,7 @@ static void set_policy(struct routing *routing, const Skein__SettingsTls *tls)
     struct err_info err = {0};
     if (compile_tls_policy(NULL, tls, &policy, &err) != RC_OK) {
         log_error("Settings: the TLS policy before stays in force", "reason=\"%s\"", err.text);
-        if (routing->tls_policy != NULL || compile_tls_policy(NULL, NULL, &policy, &err) != RC_OK) {
-            return;
-        }
+        return; /* with none before, TLS clients are refused: a weaker one would let them in */
     }
     bool same = routing->tls_policy != NULL &&
                 memcmp(tls_policy_digest(policy), tls_policy_digest(routing->tls_policy),
@@ -261,7 +274,8 @@ static void set_policy(struct routing *routing, const Skein__SettingsTls *tls)
     routing->tls_policy = policy;
     struct host *host, *next;
     HASH_ITER (hh, routing->hosts, host, next) {
-        if (!same && host->has_policy) {
+        /* Subjects are no part of the digest: rules that inherit them are made again. */
+        if ((!same || (tls != NULL && tls->client_auth != NULL)) && host->has_policy) {
             mark_host(routing, host);
         }
     }

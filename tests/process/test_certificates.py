@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import ssl
+import time
 
 import pytest
 
@@ -206,3 +207,67 @@ def test_the_oldest_route_decides(node, pki):
     assert "default/old decides" in warnings[0], warnings
     assert ask(node, "h.test", ca).startswith(b"HTTP/1.1 200")
     assert ask(node, "h.test", ca, "/late").startswith(b"HTTP/1.1 421")
+
+
+def settings(**tls):
+    return {"kind": "Settings", "metadata": {"name": "default"}, "spec": {"tls": tls}}
+
+
+def status_of(node, host, ca, leaf=None, path="/"):
+    """The answer's status; None: there was none."""
+    context = ssl.create_default_context(cafile=ca)
+    if leaf is not None:
+        context.load_cert_chain(leaf.cert, leaf.key)
+    try:
+        with socket.create_connection(("127.0.0.1", node.https_port), timeout=10) as plain:
+            with context.wrap_socket(plain, server_hostname=host) as sock:
+                sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n"
+                             "Connection: close\r\n\r\n".encode())
+                return int(sock.recv(65536).split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def test_subjects_that_are_taken_out_of_settings_lose_access(node, pki):
+    ca = pki.authority()
+    alice, bob = (pki.leaf(name, label=name, usage="clientAuth") for name in ("alice", "bob"))
+    auth = {"policy": "Required", "ca": text_of(ca.cert), "subjects": ["*alice*", "*bob*"]}
+    node.api.apply(documents(certificate("s", pki.leaf("s.test")), settings(clientAuth=auth),
+                             edge("s", "s.test")))
+    until(lambda: status_of(node, "s.test", ca.cert, bob) == 200, "bob is let in", 10)
+    node.api.apply(documents(settings(clientAuth={**auth, "subjects": ["*alice*"]})))
+    until(lambda: status_of(node, "s.test", ca.cert, bob) == 403, "bob is not any more", 10)
+    assert status_of(node, "s.test", ca.cert, alice) == 200
+
+
+def test_what_settings_demand_is_not_lost_to_an_older_route(node, pki):
+    ca, other = pki.authority(), pki.authority("other")
+    mallory = pki.leaf("mallory", ca="other", label="mallory", usage="clientAuth")
+    node.api.apply(documents(
+        certificate("t", pki.leaf("t.test")),
+        settings(clientAuth={"policy": "Required", "ca": text_of(ca.cert)}),
+        edge("told", "t.test", clientAuth={"policy": "Required", "ca": text_of(other.cert)})))
+    private = edge("private", "t.test")
+    private["spec"]["path"] = "/private"
+    node.api.apply(documents(private))
+    until(lambda: status_of(node, "t.test", ca.cert, mallory) == 200, "the older is served", 10)
+    assert status_of(node, "t.test", ca.cert, mallory, "/private") == 421
+    warnings = node.api.get("routes", "private")["status"]["warnings"]
+    assert any("421" in warning for warning in warnings), warnings
+
+
+def test_a_valid_one_is_shown_whenever_the_others_were_issued(node, pki):
+    def stamp(days):
+        return time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400))
+
+    good = pki.leaf("v.test", label="v-good", span=(stamp(-30), stamp(30)))
+    later = pki.leaf("v.test", label="v-later", span=(stamp(1), stamp(60)))
+    over = pki.leaf("v.test", label="v-over", span=(stamp(-5), stamp(-1)))
+    node.api.apply(documents(certificate("good", good), certificate("later", later),
+                             certificate("over", over), edge("v", "v.test")))
+    until(lambda: shown(node, "v.test") == der_of(good), "the valid one is shown", 10)
+    node.api.delete("certificates", "good")
+    until(lambda: shown(node, "v.test") != der_of(good), "another one is shown", 10)
+    warnings = node.api.get("routes", "v")["status"]["warnings"]
+    assert any("not valid yet" in warning for warning in warnings), warnings
+    assert node.api.get("certificates", "over")["status"]["expired"] is True

@@ -159,7 +159,7 @@ static void the_kind_is_looked_up(void **state)
     assert_faults("{\"kind\":5}", "kind: wants a string such as Route, not a number\n");
     assert_faults("{\"kind\":\"route\"}",
                   "kind: \"route\" is no kind; there are Namespace, Route, Backend, Endpoint, "
-                  "Settings, Node, TcpRoute\n");
+                  "Settings, Node, TcpRoute, Certificate, Token\n");
     assert_faults("[[1]]", "wants an object with kind, metadata and spec, not a list\n");
     assert_faults("{\"kind\":\"Backend\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"}}",
                   "apiVersion: is not known; the fields here are metadata, spec, status\n");
