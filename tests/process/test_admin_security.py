@@ -321,10 +321,12 @@ def test_failures_are_throttled_and_good_credentials_are_not(secure):
 # ---- listeners ----
 
 def test_off_loopback_without_tls_is_refused(tmp_path):
-    ended = run_skeind("--admin.listen", "0.0.0.0:0", "--node.dataDir", str(tmp_path / "d"))
+    where = ("--node.dataDir", str(tmp_path / "d"), "--cluster.bind", "127.0.0.1:0")
+    ended = run_skeind("--admin.listen", "0.0.0.0:0", *where)
     assert ended.returncode == 64, ended
     assert "admin.tls.certificate" in ended.stderr and "selfSigned" in ended.stderr
-    half = run_skeind("--admin.listen", "0.0.0.0:0", "--admin.tls.certificate", "/nowhere.pem")
+    half = run_skeind("--admin.listen", "0.0.0.0:0", "--admin.tls.certificate", "/nowhere.pem",
+                      *where)
     assert half.returncode == 64 and "admin.tls.key" in half.stderr
 
 

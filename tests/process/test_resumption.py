@@ -22,7 +22,10 @@ def _has_https():
     return "listen.https" in told.stdout
 
 
-pytestmark = pytest.mark.skipif(not _has_https(), reason="these binaries have no listen.https")
+pytestmark = [
+    pytest.mark.skipif(not _has_https(), reason="these binaries have no listen.https"),
+    pytest.mark.timing,
+]
 
 
 def context_of(version):
