@@ -380,6 +380,7 @@ def _all(raw):
     return data
 
 
+@pytest.mark.timing
 def test_silent_connections_do_not_keep_others_out(secure):
     address = ("127.0.0.1", secure.node.admin_port)
     silent = [socket.create_connection(address, timeout=20 * SLOW) for _ in range(300)]

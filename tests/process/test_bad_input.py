@@ -148,6 +148,7 @@ def test_documents_that_blow_up_are_refused_cheaply(shared, manifest):
     assert shared[0].api.is_ready()
 
 
+@pytest.mark.timing
 def test_manifest_of_50_megabytes(shared):
     """Refused by its declared length, before it is read."""
     size = 50 * 1024 * 1024
@@ -159,6 +160,7 @@ def test_manifest_of_50_megabytes(shared):
     assert b"application/problem+json" in reply
 
 
+@pytest.mark.timing
 def test_manifest_of_50_megabytes_in_chunks(shared):
     before = _rss(shared[0])
     chunk = b"10000\r\n" + b"#" * 0x10000 + b"\r\n"
@@ -180,6 +182,7 @@ def test_manifest_of_50_megabytes_in_chunks(shared):
     assert shared[0].api.is_ready()
 
 
+@pytest.mark.timing
 def test_manifest_of_50_megabytes_by_the_command(shared, tmp_path):
     big = tmp_path / "big.yaml"
     with open(big, "wb") as file:

@@ -151,6 +151,7 @@ def test_conflict_of_names_is_none_after_the_loss_of_a_disk(cluster):
           "its writes arrive")
 
 
+@pytest.mark.timing
 def test_a_dead_member_is_forgotten_everywhere(make_cluster):
     """Not while it lives; then by one command on one node, for all."""
     nodes = make_cluster(3)

@@ -30,6 +30,7 @@ def test_apply_on_one_node_serves_on_all(cluster, make_nginx):
         )
 
 
+@pytest.mark.timing
 def test_a_node_comes_and_goes(cluster):
     cluster[2].stop()
     cluster[0].api.put("namespaces", "while-away", {})

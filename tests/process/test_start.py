@@ -176,6 +176,7 @@ def test_data_folder_that_cannot_be_made(node):
     assert result.returncode not in (0, -6, -11) and path in result.stderr, result
 
 
+@pytest.mark.timing
 def test_node_without_peers_says_so_and_is_ready_after_a_while(node):
     """Its peers are down: it serves what it has once the time limit is over, and not before."""
     node.start(join=[f"127.0.0.1:{free_port()}"])

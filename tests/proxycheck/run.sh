@@ -33,7 +33,7 @@ export SKEIN_BIN
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$suite/run.py" --adapter "$here/adapter" \
-    --extra-cases "$here/cases" \
+    --extra-cases "$here/cases" --jobs 4 \
     "$@" >"$report" 2>&1
 result=$?
 grep -v '^skip ' "$report"
