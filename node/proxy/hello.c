@@ -177,32 +177,31 @@ static void decide(struct worker *worker, const struct arrival *arrival,
     terminate(worker, arrival, defaults, known ? host : NULL);
 }
 
-/* False: there is not enough of it yet. */
-static bool look(struct worker *worker, struct arrival *arrival)
+/* What it is, is known. */
+static void settle_arrival(struct worker *worker, struct arrival *arrival,
+                           enum tls_hello_result result, const struct tls_hello *hello)
 {
-    struct tls_hello hello;
     int fd = arrival->fd;
-    switch (tls_hello_read((const uint8_t *)arrival->bytes, arrival->len, &hello)) {
-    case TLS_HELLO_MORE:
-        return false;
+    switch (result) {
     case TLS_HELLO_OK:
-        arrival->named = hello.server_name[0] != '\0';
-        decide(worker, arrival, &hello);
-        break;
+        arrival->named = hello->server_name[0] != '\0';
+        decide(worker, arrival, hello);
+        return;
     case TLS_HELLO_HTTP:
         refuse(worker, fd, STAT_TLS_HELLO_HTTP, plain_answer, sizeof(plain_answer) - 1);
-        break;
+        return;
     case TLS_HELLO_FOREIGN:
         refuse(worker, fd, STAT_TLS_HELLO_FAULT, NULL, 0);
-        break;
+        return;
     case TLS_HELLO_BROKEN:
         refuse_alert(worker, fd, STAT_TLS_HELLO_FAULT, ALERT_DECODE_ERROR);
-        break;
+        return;
     case TLS_HELLO_TOO_BIG:
         refuse_alert(worker, fd, STAT_TLS_HELLO_FAULT, ALERT_RECORD_OVERFLOW);
-        break;
+        return;
+    case TLS_HELLO_MORE:
+        UNREACHABLE("gathered on");
     }
-    return true;
 }
 
 /* ---- gathering ---- */
@@ -233,7 +232,9 @@ static void hello_read(struct hello *hello)
         memcpy(worker->scratch, chunkq_pull(&worker->chunks, &hello->in, arrival.len), arrival.len);
     }
     struct tls_hello seen;
-    if (tls_hello_read((const uint8_t *)arrival.bytes, arrival.len, &seen) == TLS_HELLO_MORE) {
+    enum tls_hello_result result =
+        tls_hello_read((const uint8_t *)arrival.bytes, arrival.len, &seen);
+    if (result == TLS_HELLO_MORE) {
         if (hello->in.len == 0) {
             chunkq_put(&worker->chunks, &hello->in, arrival.bytes, arrival.len);
         }
@@ -241,7 +242,7 @@ static void hello_read(struct hello *hello)
     }
     arrival.watched = hello->watched;
     (void)hello_end(hello);
-    (void)look(worker, &arrival); /* it is complete */
+    settle_arrival(worker, &arrival, result, &seen);
 }
 
 static void on_events(struct tcp_poll_item *item, uint32_t events)
@@ -274,23 +275,16 @@ void hello_accept(struct worker *worker, struct acceptor *acceptor, int fd, cons
         hello->local = *local;
     }
     hello->timer.kind = WHEEL_HELLO;
-    DL_APPEND(worker->hellos, hello);
+    DL_PREPEND(worker->hellos, hello); /* those that are watched stand behind the fresh ones */
     worker_client_opened(worker);
     worker_deadline(worker, &hello->timer, tls != NULL ? tls->inspect_ms : 1);
-    worker->hellos_fresh = true;
 }
 
 void hello_read_fresh(struct worker *worker)
 {
-    if (!worker->hellos_fresh) {
-        return;
-    }
-    worker->hellos_fresh = false;
-    struct hello *hello, *next;
-    DL_FOREACH_SAFE (worker->hellos, hello, next) {
-        if (hello->watched) {
-            continue;
-        }
+    struct hello *next;
+    for (struct hello *hello = worker->hellos; hello != NULL && !hello->watched; hello = next) {
+        next = hello->next;
         hello_read(hello);
         if (hello->fd >= 0) {
             hello->watched = tcp_poll_add(&worker->tcp_poll, hello->fd, &hello->item, false);

@@ -128,6 +128,16 @@ static bool may_encrypt(const struct sock *sock)
     return sock->tls->opened && !sock->writing && !sock->write_dead && sock->failed == 0;
 }
 
+/* close_notify, behind everything that was staged. */
+static void say_end(struct sock *sock)
+{
+    struct sock_tls *tls = sock->tls;
+    if (tls->end && !tls->ended && tls->plain.len == 0) {
+        tls->ended = true;
+        tls_engine_end(tls->engine);
+    }
+}
+
 size_t sock_tls_flush(struct sock *sock)
 {
     struct sock_tls *tls = sock->tls;
@@ -146,18 +156,14 @@ size_t sock_tls_flush(struct sock *sock)
             }
             chunkq_drop(&worker->chunks, plain, used);
         }
-        if (plain->len == 0 && tls->end && !tls->ended) {
-            tls->ended = true;
-            tls_engine_end(tls->engine);
-        }
+        say_end(sock);
         taken += send_cipher(sock);
         if (sock->out.len != 0 || used == 0) {
             break; /* the kernel has enough for now */
         }
     }
-    if (may_encrypt(sock) && plain->len == 0 && tls->end && !tls->ended) {
-        tls->ended = true;
-        tls_engine_end(tls->engine);
+    if (may_encrypt(sock)) { /* nothing was staged */
+        say_end(sock);
         taken += send_cipher(sock);
     }
     return taken;

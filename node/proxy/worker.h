@@ -85,7 +85,6 @@ struct worker {
     struct tcp *tcps;            /* utlist: all that are open */
     struct greet *greets;        /* utlist: all that are open */
     struct hello *hellos;        /* utlist: all that are open */
-    bool hellos_fresh;           /* some of them were not looked at yet */
     struct exchange *connecting; /* utlist: that may be raced (race.h) */
     struct race *races;          /* utlist: second connects under way */
     uv_timer_t race_timer;       /* runs while something is connecting */
