@@ -3,13 +3,11 @@
 import os
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
 
 from support.api import backend, documents, route
-from support.cluster import SKEIND
 from support.ports import free_port
 from support.wait import until
 
@@ -17,15 +15,7 @@ LONG = os.environ.get("SKEIN_LONG") == "1"
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
-def _has_https():
-    told = subprocess.run([SKEIND, "--help"], capture_output=True, text=True, check=False)
-    return "listen.https" in told.stdout
-
-
-pytestmark = [
-    pytest.mark.skipif(not _has_https(), reason="these binaries have no listen.https"),
-    pytest.mark.timing,
-]
+pytestmark = pytest.mark.timing
 
 
 def context_of(version):
