@@ -35,6 +35,7 @@ esac
 nodes=(r1 r2 r3)
 backends=(web-1 web-2 api-1)
 http_port() { echo $((21080 + ${1#r})); }
+https_port() { echo $((21442 + ${1#r})); }
 gossip_port() { echo $((21745 + ${1#r})); }
 admin_port() { echo $((21979 + ${1#r})); }
 admin_url() { echo "http://127.0.0.1:$(admin_port "$1")"; }
@@ -123,7 +124,7 @@ prepare_files() {
         done
         cat >"$run_folder/$name/skein.yaml" <<SETTINGS
 node: {name: $name, dataDir: "$run_folder/$name/data", workers: 2}
-listen: {http: ["127.0.0.1:$(http_port "$name")"], tcp: [127.0.0.${name#r}]}
+listen: {http: ["127.0.0.1:$(http_port "$name")"], https: ["127.0.0.1:$(https_port "$name")"], tcp: [127.0.0.${name#r}]}
 cluster:
   bind: "127.0.0.1:$(gossip_port "$name")"
   advertise: "127.0.0.1:$(gossip_port "$name")"
@@ -170,7 +171,7 @@ NGINX
 check_ports() {
     local name port
     for name in "${nodes[@]}"; do
-        for port in "$(http_port "$name")" "$(gossip_port "$name")" "$(admin_port "$name")"; do
+        for port in "$(http_port "$name")" "$(https_port "$name")" "$(gossip_port "$name")" "$(admin_port "$name")"; do
             port_free "$port" || die "port $port on 127.0.0.1 is in use, and node $name needs it"
         done
     done
@@ -232,6 +233,13 @@ served_by_any() { # NODE CHECK: one request that gets what it should
     [ "${answer%% *}" = 200 ] && [[ " $rest " == *" ${answer#* } "* ]]
 }
 
+served_over_tls() { # NODE: secure.example.com, with the cluster's own certificate
+    local port
+    port=$(https_port "$1")
+    curl -skf -m 5 --resolve "secure.example.com:$port:127.0.0.1" \
+        "https://secure.example.com:$port/" | grep -q '^web-'
+}
+
 # Prints the table; returns 1 if any request was not answered by a backend it was meant for.
 send_requests() {
     local node check host path rest answer i ok bad=0 name summary
@@ -272,6 +280,7 @@ say_what_to_try() {
     say ""
     say "  export SKEIN_SERVER=$(admin_url r1)     # any node will do"
     say "  curl -H 'Host: shop.example.com' http://127.0.0.1:$(http_port r3)/api"
+    say "  curl -k --resolve secure.example.com:$(https_port r2):127.0.0.1 https://secure.example.com:$(https_port r2)/"
     say "  curl http://127.0.0.3:21900/             # the TcpRoute, on r3"
     say "  $ctl cluster                             # members, readiness, revision, lag"
     say "  $ctl get routes -n shop                  # -o json, -o yaml; also tcproutes, endpoints ..."
@@ -343,8 +352,11 @@ done
 
 SKEIN_SERVER=$(admin_url r1)
 export SKEIN_SERVER
-build/release/skeinctl apply -f deploy/examples/routes.yaml || die "skeinctl apply failed"
+for file in routes tls; do
+    build/release/skeinctl apply -f deploy/examples/$file.yaml || die "skeinctl apply failed"
+done
 for name in "${nodes[@]}"; do
+    wait_until 10 "$name" "does not serve TLS" served_over_tls "$name"
     for check in "${checks[@]}"; do
         wait_until 10 "$name" "does not serve $check" served_by_any "$name" "$check"
     done
